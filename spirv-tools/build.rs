@@ -40,15 +40,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     for folder in ["source/val", "source/util", "source"] {
         files.append(&mut cpp_files(&tools.join("spirv-tools").join(folder))?);
     }
-    let (alone, mut together): (Vec<PathBuf>, Vec<PathBuf>) =
+    let (alone, mut merged): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| is_one_of(file, &ALONE));
-    together.sort();
+    merged.sort();
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);
     // As the profile says, but no more than -O2.
     let optimisation = env::var("OPT_LEVEL")?.parse().unwrap_or(2).min(2);
     let shared = if optimisation < 2 { FEW_UNITS } else { UNITS };
     let mut units = alone;
-    for (number, files) in together.chunks(together.len().div_ceil(shared)).enumerate() {
+    for (number, files) in merged.chunks(merged.len().div_ceil(shared)).enumerate() {
         let mut text = String::new();
         for file in files {
             writeln!(

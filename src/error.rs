@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub struct ClError {
     /// CL_* code, negative.
     pub code: cl_int,
-    /// What was wrong, for the log and the context callback.
+    /// The reason, for the log and the context callback.
     pub what: Cow<'static, str>,
 }
 

@@ -1,8 +1,9 @@
-//! What a device offers to OpenCL programs: one list, from which come the extension string, the versioned lists, the
-//! feature macros of OpenCL C, and the compiler's command line.
+//! The features that a device offers to OpenCL programs: one list, from which come the extension
+//! string, the versioned lists, the feature macros of OpenCL C, and the compiler's command line.
 //!
-//! Nothing is offered that does not work. Whoever makes a feature work sets its flag in [`Features::new`] and, where
-//! all that OpenCL 3.1 requires has come together, [`Features::version`] says so.
+//! A feature is only offered if it works. A change that makes a feature work sets its flag in
+//! [`Features::new`]; [`Features::version`] is the version of which the device has all required
+//! features.
 
 use crate::backend::Caps;
 use crate::cl::{self, cl_bitfield};
@@ -22,10 +23,11 @@ const CXX_FOR_OPENCL: &str = "cl_ext_cxx_for_opencl";
 /// A name with its version: major, minor, patch.
 pub type Versioned = (&'static str, (u32, u32, u32));
 
-/// What works on a device, of what does not work on every one. Program-scope variables, the generic address space, pipes (the
-/// library's, over global memory), queues on the device, integer dot products, atomic functions on `float` (loops, where the
-/// device has nothing better), acquire and release, SPIR-V and device UUIDs do: pipes and queues are ordered by atomics of the
-/// scope of the device, or of that of a queue family, as all queues are of one.
+/// The optional features that work on a device. Some work on every device: program-scope variables,
+/// the generic address space, pipes (the library's, over global memory), queues on the device,
+/// integer dot products, atomic functions on `float` (loops, where the device has nothing better),
+/// acquire and release, SPIR-V and device UUIDs. Pipes and queues are ordered by atomics of the
+/// scope of the device, or of that of a queue family, as all queues belong to one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Features {
@@ -239,7 +241,7 @@ impl Features {
             .collect()
     }
 
-    /// What the compiler is told.
+    /// Returns the language for the compiler.
     pub fn language(&self) -> Language {
         let names = |list: Vec<Versioned>| list.into_iter().map(|(name, _)| name).collect();
         let mut extensions = self.extensions();

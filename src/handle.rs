@@ -1,9 +1,10 @@
-//! What an application holds: a pointer to an object whose first word is the loader's dispatch table.
+//! Handles: pointers to objects whose first word is the loader's dispatch table.
 //!
-//! Every handle that comes in is looked up in a registry of live objects before anything is read through it, so a
-//! null, foreign, wrong-typed or dead handle is an error code and never a crash. An object lives as long as anything
-//! in the runtime holds an `Arc` to it; the application's references count apart from those (CL_*_REFERENCE_COUNT must
-//! not show ours) and hold one `Arc` together, kept in the registry.
+//! Every handle that an application passes is looked up in a registry of live objects before
+//! anything is read through it, so a null, foreign, wrong-typed or dead handle is an error code and
+//! never a crash. An object lives as long as anything in the runtime holds an `Arc` to it. The
+//! application's references are counted separately (CL_*_REFERENCE_COUNT must not include internal
+//! ones) and hold one `Arc`, kept in the registry.
 
 use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{ClError, ClResult};

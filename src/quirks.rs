@@ -1,12 +1,14 @@
-//! What drivers and compilers get wrong, and what sets them apart where nothing else tells: the one place that asks who one is.
+//! The faults and peculiarities of drivers and compilers that nothing else reveals. This is the one
+//! place that depends on the vendor.
 //!
-//! A row of [`TABLE`] is a fault or a peculiarity of some versions of a driver, or of the clang that makes the processor's code.
-//! It feeds the [`Target`](spirv_lowering::target::Target) of the compiler, the [`Caps`](crate::backend::Caps), the back end and
-//! the code generator, each through [`Quirks::has`]. `PUMICE_QUIRKS` switches single rows on and off: `-NAME` for a driver that
-//! has it, `+NAME` for one that has not. docs/quirks.md is printed from the table, and `ci/quirks` shows for the rows of the
-//! devices at hand that their tests fail without them.
+//! A row of [`TABLE`] is a fault or a peculiarity of some versions of a driver, or of the clang
+//! that generates code for processors. It feeds the [`Target`](spirv_lowering::target::Target) of
+//! the compiler, the [`Caps`](crate::backend::Caps), the back end and the code generator, each
+//! through [`Quirks::has`]. `PUMICE_QUIRKS` switches single rows on and off: `-NAME` for a driver
+//! that has it, `+NAME` for one that has not. docs/quirks.md is printed from the table, and
+//! `ci/quirks` shows for the rows of the devices at hand that their tests fail without them.
 //!
-//! Where a fault can be measured it is not here but in [`probe`](crate::backend::vulkan::probe).
+//! A fault that can be measured is not here but in [`probe`](crate::backend::vulkan::probe).
 
 use std::fmt::Write as _;
 
@@ -29,7 +31,7 @@ pub enum Quirk {
     NegatedBounds,
     WrappingCounters,
     RoundingMode,
-    PipelinesApart,
+    SerialPipelines,
     LateWakeUps,
     SlowCopies,
     LongGroups,
@@ -66,7 +68,7 @@ pub enum Quirk {
     NanTexels,
 }
 
-/// Who makes a driver or a compiler.
+/// The vendor of a driver or a compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Maker {
@@ -88,7 +90,7 @@ pub enum Maker {
 /// Which driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver {
-    /// Whose.
+    /// The vendor.
     pub maker: Maker,
     /// The first version that has it, `[0, 0, 0]`: all known.
     pub from: [u32; 3],
@@ -102,11 +104,11 @@ pub struct Row {
     pub quirk: Quirk,
     /// In `PUMICE_QUIRKS`.
     pub name: &'static str,
-    /// Who has it.
+    /// The drivers that have it.
     pub drivers: &'static [Driver],
-    /// It needs the processor to lack something too.
+    /// A further condition on the processor, if any.
     pub only: Option<fn() -> bool>,
-    /// What is wrong, and what is done about it.
+    /// The fault, and its workaround.
     pub what: &'static str,
     /// The tests that fail without it: part of their names in tests/api, or a place.
     pub test: &'static str,
@@ -170,7 +172,7 @@ pub static TABLE: &[Row] = &[
         name: "loop-limit",
         drivers: LLVMPIPE,
         only: None,
-        what: "All loops of a work-item together end after 65535 iterations, silently; so in Mesa's sources of 2026 too. Bodies are \
+        what: "All loops of a work-item end after 65535 iterations, silently; so in Mesa's sources of 2026 too. Bodies are \
                repeated (`unroll_loops`), and loops go on in further dispatches (`resume_loops`).",
         test: "long_loops::",
         fails_on: MESA,
@@ -193,7 +195,7 @@ pub static TABLE: &[Row] = &[
         drivers: OLD_LLVMPIPE,
         only: None,
         what: "Work-items that have left a loop run along with those of their vector that go on: what the loop computes is computed again \
-               for them, and is wrong behind the loop unless it comes by an OpPhi that stays one. It does \
+               for them, and is wrong after the loop unless it comes by an OpPhi that stays one. It does \
                (`loop_results`).",
         test: "executors 940012385",
         fails_on: "llvmpipe, Mesa 22.3.6: five of 2,288 generated kernels; none of the five with 25.0.7",
@@ -395,7 +397,7 @@ pub static TABLE: &[Row] = &[
         drivers: NVIDIA,
         only: None,
         what: "A double becomes a subnormal float, but that is 0 as a double again (as all are, there being no CL_FP_DENORM), so that it \
-               cannot be told which way it was rounded. Then the float is taken for an integer (`lower_convert`).",
+               is unknown which way it was rounded. Then the float is taken for an integer (`lower_convert`).",
         test: "numerics::doubles_to_floats",
         fails_on: "H200, NVIDIA 580.159",
         again: "2027-05",
@@ -412,8 +414,8 @@ pub static TABLE: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::PipelinesApart,
-        name: "pipelines-apart",
+        quirk: Quirk::SerialPipelines,
+        name: "serial-pipelines",
         drivers: NVIDIA,
         only: None,
         what: "With several threads that make pipelines, a kernel now and then begins in code that is not there; the work hangs, and \
@@ -505,7 +507,7 @@ pub static TABLE: &[Row] = &[
         drivers: CLANG,
         only: Some(has_avx512),
         what: "Bits of two values that a constant chooses, merged with one of the two under a mask, become one masked vpternlog of AVX-512 whose operands are in a wrong order \
-               (LLVM's issue 157929, in 15 to 22). A fence stands between the bits and the mask (`native::apart`): one more instruction \
+               (LLVM's issue 157929, in 15 to 22). A fence stands between the bits and the mask (`native::emit::optimization_barrier`): one more instruction \
                where such bits are merged.",
         test: "miscompiled::bits_of_some_lanes",
         fails_on: "clang 22.1.8 and 15.0.6, a processor with AVX-512",
@@ -755,12 +757,12 @@ fn orders_by_itself() -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "x86"))
 }
 
-/// Those of a driver.
+/// The quirks of a driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quirks(u64);
 
 impl Quirks {
-    /// Those of a driver of this version, as `PUMICE_QUIRKS` has it.
+    /// Returns the quirks of a driver of this version, with the changes of `PUMICE_QUIRKS`.
     pub fn of(maker: Maker, version: [u32; 3]) -> Self {
         let changes = crate::util::config::get().quirks.as_deref();
         Self::changed(maker, version, changes.unwrap_or_default(), |word| {
@@ -867,14 +869,14 @@ mod tests {
         let only = Quirks::changed(Maker::Other, [1, 0, 0], "+half-overflow", |_| ());
         assert_eq!(clang([23, 0, 0]), only);
         assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
-        let told = std::cell::Cell::new(0);
+        let count = std::cell::Cell::new(0);
         Quirks::changed(
             Maker::Other,
             [1, 0, 0],
             "-nonsense,misrounded-doubles",
-            |_| told.set(told.get() + 1),
+            |_| count.set(count.get() + 1),
         );
-        assert_eq!(told.get(), 1);
+        assert_eq!(count.get(), 1);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! What the caches hold of the compiler: read, or refused; what is read is written as it was.
+//! Decodes cached results of the compiler: they are read or refused, and what is read encodes to
+//! the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -47,7 +47,7 @@ impl<T> Copy for Out<T> {}
 
 /// Conversion of an argument as C passes it.
 pub trait FromC {
-    /// What entry bodies get.
+    /// The type that entry bodies receive.
     type Arg;
     /// Wraps the argument.
     ///
@@ -95,7 +95,7 @@ impl<T> In<T> {
         Self(std::ptr::null())
     }
 
-    /// It is NULL.
+    /// Returns true for NULL.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -187,7 +187,7 @@ impl<T> Out<T> {
         Self(std::ptr::null_mut())
     }
 
-    /// It is NULL.
+    /// Returns true for NULL.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }

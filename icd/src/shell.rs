@@ -1,5 +1,5 @@
-//! What every entry point does round its body: the panic guard, the trace line, the conversion of errors, the floating-point
-//! mode.
+//! The frame of every entry point: the panic guard, the trace line, the conversion of errors, the
+//! floating-point mode.
 
 use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_SUCCESS};
 use pumice_runtime::error::{ClError, ClResult};
@@ -50,7 +50,7 @@ pub fn status(
     }
 }
 
-/// What a function that creates something can return.
+/// The result of a function that creates an object.
 pub trait Created {
     /// The pointer, and whether all went well.
     fn split(self) -> (*mut c_void, ClResult);
@@ -110,9 +110,9 @@ const fn begins_with(name: &str, begin: &[u8]) -> bool {
     true
 }
 
-/// What a call does once the process has begun to end and the drivers are gone, or in a forked child: nothing. Releasing and
-/// waiting are what destructors do at the end, and have nothing left to do; all else fails. In a child, which goes on, so
-/// does waiting.
+/// Returns the result of calls once the process has begun to end and the drivers are gone, or in a
+/// forked child. Releasing and waiting succeed at the end, because destructors do them and nothing
+/// is left to do; all else fails. In a child, which continues, waiting fails too.
 #[cold]
 fn refused(name: &str) -> cl_int {
     let forked = forked::is_forked();
@@ -133,7 +133,7 @@ fn guarded<T>(
     show: impl FnOnce(&T) -> String,
 ) -> ClResult<T> {
     let start = (level() >= Level::Trace || trace::on()).then(monotonic_ns);
-    // What a body leaves half done when it panics is behind locks that do not poison, and the application was told
+    // What a body leaves half done when it panics is behind locks that do not poison, and the application learns
     // that the call failed.
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(panicked(name)));
     if let Some(start) = start {
@@ -170,7 +170,7 @@ fn note(name: &str, args: &dyn Fn(&mut Args<'_>), outcome: &str, start: u64) {
     if trace::on() {
         let details = [("arguments", text.into()), ("result", outcome.into())];
         trace::slice(trace::this_thread(), "call", name, (start, end), &details);
-        // Where a program waits or lets go, what is over can be told at once.
+        // Where a program waits or releases, completed commands can be reported at once.
         let waits = [
             "clFinish",
             "clWait",

@@ -117,7 +117,7 @@ macro_rules! entries {
         $(shell! { $kind $name ($($arg: $ty),*) $($body)? })*
         $(shell! { $xkind $xname ($($xarg: $xty),*) $($xbody)? })*
 
-        /// What the first word of every handle points to.
+        /// The dispatch table, to which the first word of every handle points.
         pub(crate) static DISPATCH: cl_icd_dispatch = cl_icd_dispatch { $($name: Some($name)),* };
 
         /// The address of an entry point, if Pumice has it.

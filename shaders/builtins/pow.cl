@@ -70,7 +70,7 @@ static float OVERLOAD pow_sign(float x, float y, float v, bool whole, bool odd)
     return v;
 }
 
-// x^y for a normal number x > 0, where y * log(x), whose size is told, is below 87 in size. By true fused multiply-adds:
+// x^y for a normal number x > 0, where y * log(x), whose size is returned, is below 87 in size. By true fused multiply-adds:
 // log(x) and its product with y are in two parts. Errors are below 9 ulp.
 static float OVERLOAD pow_fused(float x, float y, float *size)
 {
@@ -229,7 +229,7 @@ static double pow_parts(double high, double low, double steps, double *n)
     return mad(mad(z, p, a), z, r) + 1.0;
 }
 
-// x^y for a normal number x > 0, where y * log(x), whose size is told, is below 708 in size.
+// x^y for a normal number x > 0, where y * log(x), whose size is returned, is below 708 in size.
 static double OVERLOAD pow_plain(double x, double y, double *size)
 {
     double n, low, steps, high = pow_exponent(x, 0.0, y, &low, &steps), v = pow_parts(high, low, steps, &n);

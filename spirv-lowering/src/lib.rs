@@ -77,9 +77,9 @@
 //! let shape = native::Shape {
 //!     lanes: 8,
 //!     packing: native::Packing::ANY_GROUP,
-//!     merges_apart: false,
+//!     merged_bits: false,
 //!     bounds_halves: false,
-//!     halves_apart: false,
+//!     halves_of_masks: false,
 //!     stack: native::Stack::HERE,
 //! };
 //! let llvm = native::emit(&parse_module(&lowered.kir)?, &lowered.interface.implicit, shape)?;

@@ -90,7 +90,7 @@ impl Drop for Context {
     }
 }
 
-/// What a call says beside its result. Null: nothing.
+/// The diagnostic of a call, or null.
 struct Said(*mut Diagnostic);
 
 impl Said {

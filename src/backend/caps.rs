@@ -1,4 +1,4 @@
-//! What a device is and can do, neutral of the API that told it. clGetDeviceInfo reads this.
+//! The abilities of a device, independent of the API that reports them. clGetDeviceInfo reads them.
 
 /// Identity, limits and features of a device.
 #[derive(Debug, Clone, Default)]
@@ -61,14 +61,16 @@ pub struct Caps {
     pub quirks: Vec<&'static str>,
     /// A sub-group is a vector filled from one row of a work-group: short rows leave lanes empty.
     pub rows_are_vectors: bool,
-    /// It copies within its memory many bytes at a time: a GPU moves 4 MiB in the time of a submission.
+    /// Set if copies within its memory are fast for many bytes: a GPU moves 4 MiB in the time of a
+    /// submission.
     pub fast_copies: bool,
-    /// It calls functions of the host ([`super::Op::Call`]).
+    /// Set if it calls functions of the host ([`super::Op::Call`]).
     pub native_kernels: bool,
     pub images: super::image::ImageLimits,
 }
 
-/// What shared virtual memory the device may have, as far as can be told without a device made.
+/// The shared virtual memory that the device may have, as far as is known before the device is
+/// created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SvmCaps {
     /// Memory at an address that the host has, too: worth trying [`super::Device::allocate_shared`].
@@ -81,7 +83,7 @@ pub struct SvmCaps {
     pub system: bool,
 }
 
-/// What kind of device.
+/// The type of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs)]
 pub enum DeviceKind {

@@ -106,7 +106,7 @@ mod tests {
     use crate::backend::fake::{FakeDevice, Reach};
 
     #[test]
-    fn events_are_told_from_what_is_none() {
+    fn events_are_distinguished_from_other_memory() {
         let fake = FakeDevice::new(Reach::Cached);
         let events = EventsMemory::new(fake.as_ref(), 4).unwrap();
         let first = events.address() + events::FIRST as u64;

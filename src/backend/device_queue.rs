@@ -16,7 +16,7 @@ use spirv_lowering::device_queue::{queue, record};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a record says.
+/// A record, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// One of the kinds of [`record`].
@@ -37,7 +37,7 @@ pub struct Record {
     pub waits: SmallVec<[u64; 2]>,
     /// Sizes of arguments in local memory, in bytes.
     pub locals: SmallVec<[u32; 2]>,
-    /// What the block captured.
+    /// The captures of the block.
     pub captured: SmallVec<[u8; 64]>,
     /// Bytes that it takes of the queue until it is launched.
     pub size: u32,
@@ -66,7 +66,7 @@ struct Piece {
 struct Taking {
     /// Where the next one to be found begins.
     next: u32,
-    /// What was found and is still there, from the head on.
+    /// The records that were found and not forgotten, from the head on.
     pieces: VecDeque<Piece>,
 }
 
@@ -421,7 +421,8 @@ mod tests {
         }
     }
 
-    /// What is being written is left, and what lay there before is not taken for it.
+    /// Checks that a record which is still being written is not read, nor the record that was in
+    /// its place before.
     #[test]
     fn unfinished_records_stay() {
         for ordered in [true, false] {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_is_told_its_arguments_alone() {
+    fn the_kernel_gets_its_arguments_alone() {
         for target in [Target::full(), Target::lavapipe()] {
             let lowered = lowered(&target).unwrap();
             assert_eq!(lowered.interface.push_size, 24);

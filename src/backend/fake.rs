@@ -30,7 +30,7 @@ pub enum Reach {
     Hidden,
 }
 
-/// What a dispatch was given.
+/// The arguments of a dispatch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Launched {
@@ -60,7 +60,7 @@ struct Shared {
     allocation: Mutex<Option<Failure>>,
     /// How the next load of code fails.
     load: Mutex<Option<Failure>>,
-    /// Points that streams were told to wait for.
+    /// Timeline values that streams have to wait for.
     waits: AtomicUsize,
     /// Slots whose times were asked for.
     timed: AtomicUsize,
@@ -83,7 +83,7 @@ pub struct FakeDevice {
 }
 
 impl FakeDevice {
-    /// A device whose memory the host reaches as told.
+    /// A device whose memory the host reaches as the arguments say.
     pub fn new(reach: Reach) -> Arc<Self> {
         let caps = Caps {
             name: "fake".into(),
@@ -172,7 +172,7 @@ impl FakeDevice {
         *self.shared.load.lock() = Some(Box::new(how));
     }
 
-    /// Number of points that streams were told to wait for so far.
+    /// Returns the number of timeline values that streams had to wait for so far.
     pub fn waits(&self) -> usize {
         self.shared.waits.load(Ordering::SeqCst)
     }
@@ -219,7 +219,8 @@ unsafe impl Send for FakeMemory {}
 unsafe impl Sync for FakeMemory {}
 
 impl FakeMemory {
-    /// Of the device's bytes; its address is that of the host's, if there are such.
+    /// Creates memory of the device's bytes. Its address is that of the host's pages, if there are
+    /// any.
     fn new(bytes: Bytes, pages: Option<Bytes>, mapped: bool, cached: bool) -> Self {
         Self {
             base: bytes.as_ptr() as *mut u8,

@@ -180,7 +180,7 @@ impl PixelFormat {
     }
 }
 
-/// What kernels may do with images of a format.
+/// The accesses that kernels may make to images of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImageAccess {
     /// Read them, with samplers too.
@@ -259,7 +259,7 @@ impl ImageLimits {
     }
 }
 
-/// What to make an image from.
+/// The description of an image to be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct ImageDesc {
@@ -281,7 +281,7 @@ impl ImageDesc {
 
 /// Texels that the device can address.
 pub trait Image: Send + Sync {
-    /// What it is.
+    /// Returns its description.
     fn desc(&self) -> &ImageDesc;
     /// For the back end that made it.
     fn as_any(&self) -> &dyn Any;
@@ -296,7 +296,7 @@ pub struct ImageRegion {
     pub size: [u32; 3],
 }
 
-/// What a kernel finds at a binding of descriptor set 0.
+/// A resource at a binding of descriptor set 0.
 #[derive(Clone)]
 pub enum Resource {
     /// To be read through a sampled image.
@@ -312,7 +312,7 @@ pub enum Resource {
 pub struct Binding {
     /// Binding number in set 0.
     pub binding: u32,
-    /// What is there.
+    /// The resource.
     pub resource: Resource,
     /// The kernel may write it.
     pub write: bool,

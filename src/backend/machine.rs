@@ -1,4 +1,5 @@
-//! What the operating system tells of processors and cards where Vulkan does not. Nothing where it cannot be had.
+//! The properties of processors and cards that the operating system reports and Vulkan does not.
+//! Missing ones are left out.
 
 use std::path::Path;
 

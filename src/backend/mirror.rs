@@ -47,7 +47,7 @@ pub struct Mirror {
 #[derive(Default)]
 struct Known {
     blocks: Vec<Weak<Block>>,
-    /// What has been tried without success.
+    /// The kinds of replay that have failed.
     hopeless: Vec<ReplayKind>,
 }
 

@@ -8,7 +8,7 @@
 //! - The caller has validated everything that an application can get wrong (ranges, alignments, overlaps, argument
 //!   sizes). The back end reports only what the caller cannot foresee: [`DeviceError`].
 //! - A stream keeps every resource it was given alive until the batch that uses it has completed.
-//! - A stream may only be told to wait for points that have been *submitted* (never for one that the host or a later
+//! - A stream may only wait for points that have been *submitted* (never for one that the host or a later
 //!   submission signals): so a submission can never hang on something unsubmitted.
 //! - Nothing here calls back into the runtime.
 
@@ -43,7 +43,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What can go wrong below.
+/// The errors of devices.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DeviceError {
     /// The host has no memory left.
@@ -90,7 +90,7 @@ pub enum Placement {
     HostRead,
 }
 
-/// What memory at an address of the host's is for (shared virtual memory).
+/// The kind of memory at an address of the host's (shared virtual memory).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SharedKind {
     /// Host and device see the same bytes: `mapped` is the device address.
@@ -111,16 +111,17 @@ pub enum ReplayKind {
     Host,
 }
 
-/// What another device needs to give memory the same address. The numbers are the driver's.
+/// The data that another device needs to give memory the same address. The numbers are the
+/// driver's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
     /// How the memory was made.
     pub kind: ReplayKind,
     /// Its size in bytes.
     pub size: u64,
-    /// Of its buffer.
+    /// The capture address of its buffer.
     pub buffer: u64,
-    /// Of its allocation.
+    /// The capture address of its allocation.
     pub memory: u64,
 }
 
@@ -191,7 +192,7 @@ pub enum MachineCode<'a> {
 
 /// A loaded kernel, not specialised yet.
 pub trait Code: Send + Sync {
-    /// What it asks of dispatch.
+    /// Returns the interface that dispatch has to serve.
     fn interface(&self) -> &KernelInterface;
     /// The pipeline for a work-group size and the byte sizes of the local-memory arguments (spec id, size rounded up to
     /// 16), for launches of so many work-groups: what is best for many need not be for few. Cached: the second call with the same
@@ -219,12 +220,12 @@ pub trait Pipeline: Send + Sync {
 /// How the host waits for a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Throttle {
-    /// It sleeps until it is woken.
+    /// Sleeps until it is woken.
     Low,
-    /// It polls for a while at first where that has helped before.
+    /// Polls for a while at first where that has helped before.
     #[default]
     Normal,
-    /// It polls for a while at first, always.
+    /// Polls for a while at first, always.
     High,
 }
 
@@ -299,9 +300,9 @@ pub trait Stream: Send {
 
 /// A device.
 pub trait Device: Send + Sync {
-    /// What it is and can do.
+    /// Returns its abilities.
     fn caps(&self) -> &Caps;
-    /// What the compiler must know.
+    /// Returns the properties that the compiler needs.
     fn target(&self) -> &spirv_lowering::target::Target;
     /// Whether it was lost: nothing on it works any more, now or later.
     fn is_lost(&self) -> bool {

@@ -15,12 +15,12 @@ pub struct Slice {
     pub size: u64,
 }
 
-/// That an operation reads or writes a range of memory.
+/// A use of a range of memory by an operation.
 #[derive(Clone)]
 pub struct Use {
     /// The range.
     pub slice: Slice,
-    /// It is written (and perhaps read); otherwise only read.
+    /// Set if it is written (and perhaps read); otherwise it is only read.
     pub write: bool,
 }
 
@@ -86,7 +86,8 @@ pub enum Op<'a> {
         uses: &'a [Use],
         /// Images and samplers, one for each binding that its interface names.
         bindings: &'a [Binding],
-        /// It may touch any memory (pointers in memory, SVM): conflicts with everything.
+        /// Set if it may access any memory (pointers in memory, SVM), so that it conflicts with
+        /// everything.
         touches_anything: bool,
     },
     /// The same with as many work-groups as stand in memory, three 32-bit words, when it is the dispatch's turn; and so on

@@ -4,7 +4,7 @@
 use super::{Device, Result, Stream};
 use std::ops::{Deref, DerefMut};
 
-/// A stream lent by its device. Where it is dropped instead of given back (after an error), it may have work left, and goes.
+/// A pooled stream of a device. Where it is dropped instead of given back (after an error), it may have work left, and goes.
 pub struct SpareStream<'a> {
     device: &'a dyn Device,
     stream: Box<dyn Stream>,

@@ -21,7 +21,7 @@ pub struct Staging<'a> {
 }
 
 impl<'a> Staging<'a> {
-    /// Of so many bytes.
+    /// Creates staging memory of `size` bytes.
     pub fn new(device: &'a dyn Device, size: u64, placement: Placement) -> Result<Self> {
         let memory = device.allocate(size, placement)?;
         let Some(pointer) = memory.mapped() else {
@@ -63,7 +63,8 @@ pub fn copy(stream: &mut dyn Stream, src: &Slice, dst: &Slice, size: u64) -> Res
     Ok(())
 }
 
-/// What memory of a device holds from its beginning on, at most [`CHUNK`] bytes, which no command uses meanwhile.
+/// Returns the first bytes of a device's memory, at most [`CHUNK`], which no command may use
+/// meanwhile.
 pub fn download(device: &dyn Device, memory: &Arc<dyn Memory>, size: u64) -> Result<Vec<u8>> {
     // SAFETY: the memory has that size (the caller checked) and nothing writes to it now.
     let bytes = |pointer: NonNull<u8>| unsafe {

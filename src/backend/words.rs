@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU32, Ordering};
 use std::sync::Arc;
 
-/// Who goes through the memory most.
+/// The main user of the memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum MainUser {
     /// Kernels do, with atomic operations; the host reads a word now and then.
@@ -68,7 +68,7 @@ impl Words {
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
 
-    /// Those 32 bits.
+    /// Returns the 32 bits at an offset.
     pub fn get(&self, at: usize) -> u32 {
         self.word(at).load(Ordering::Relaxed)
     }
@@ -90,8 +90,8 @@ impl Words {
     }
 }
 
-/// What this thread has written before is written before what it writes afterwards, to mapped memory of a device as well: that
-/// may be collected on the way, and no atomic order counts there.
+/// Orders this thread's earlier writes before its later ones, to mapped memory of a device as well:
+/// that may be write-combined, where no atomic order counts.
 pub(super) fn in_order() {
     fence(Ordering::SeqCst);
 }

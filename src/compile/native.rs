@@ -93,9 +93,9 @@ impl Native {
         let shape = Shape {
             lanes: if vectors { self.lanes } else { 1 },
             packing,
-            merges_apart: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
+            merged_bits: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
             bounds_halves: quirks.has(Quirk::HalfOverflow),
-            halves_apart: quirks.has(Quirk::HalvesOfMasks),
+            halves_of_masks: quirks.has(Quirk::HalvesOfMasks),
             stack: Stack::HERE,
         };
         let maker = format!("{} {shape:?}", generator.identity(self.width));

@@ -17,11 +17,11 @@ use std::sync::LazyLock;
 /// A child that runs, or has ended. Dropping it does not end it.
 pub struct Child {
     process: OwnedHandle,
-    /// What it reads.
+    /// The end of the pipe to its standard input.
     pub stdin: Option<PipeWriter>,
-    /// What it writes.
+    /// The end of the pipe from its standard output.
     pub stdout: Option<PipeReader>,
-    /// What it says of errors.
+    /// The end of the pipe from its standard error.
     pub stderr: Option<PipeReader>,
 }
 
@@ -225,11 +225,11 @@ impl Child {
         let process = self.process.as_raw_handle();
         let mut status = 0;
         // SAFETY: a process of ours, and a place for its status.
-        let told = unsafe {
+        let found = unsafe {
             win32::WaitForSingleObject(process, win32::INFINITE);
             win32::GetExitCodeProcess(process, &mut status)
         };
-        (told != 0)
+        (found != 0)
             .then_some(status)
             .ok_or_else(Error::last_os_error)
     }

@@ -120,11 +120,11 @@ pub struct Config {
 pub struct Passes {
     /// The IR is checked after each.
     pub verify: bool,
-    /// What each takes is logged.
+    /// Set if the time of each pass is logged.
     pub time: bool,
-    /// Those that are left out, by name.
+    /// The passes to skip, by name.
     pub skip: Vec<String>,
-    /// Those that can be left out are, but for the first so many.
+    /// The number of optional passes to run; the others are skipped.
     pub limit: Option<usize>,
 }
 

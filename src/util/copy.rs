@@ -144,7 +144,7 @@ unsafe fn streaming(src: usize, dst: usize, size: usize) {
     };
     const VECTOR: usize = size_of::<__m256i>();
     /// Vectors fetched before the first is used: four lines.
-    const TOGETHER: usize = 8;
+    const AT_ONCE: usize = 8;
     let plain = |at: usize, size: usize| {
         // SAFETY: a part of both ranges.
         unsafe {
@@ -156,8 +156,8 @@ unsafe fn streaming(src: usize, dst: usize, size: usize) {
     let mut at = head;
     // Lines that streaming loads before have left behind are dropped.
     _mm_mfence();
-    while size - at >= TOGETHER * VECTOR {
-        let mut vectors = [_mm256_setzero_si256(); TOGETHER];
+    while size - at >= AT_ONCE * VECTOR {
+        let mut vectors = [_mm256_setzero_si256(); AT_ONCE];
         for (number, vector) in vectors.iter_mut().enumerate() {
             // SAFETY: within the source, and aligned: `src + at` is a multiple of 64.
             *vector =
@@ -167,7 +167,7 @@ unsafe fn streaming(src: usize, dst: usize, size: usize) {
             // SAFETY: within the destination.
             unsafe { _mm256_storeu_si256((dst + at + number * VECTOR) as *mut __m256i, vector) };
         }
-        at += TOGETHER * VECTOR;
+        at += AT_ONCE * VECTOR;
     }
     plain(at, size - at);
 }

@@ -29,7 +29,7 @@ mod system {
         UNIX_EPOCH + Duration::new(seconds, nanoseconds)
     }
 
-    /// Of what is behind a path.
+    /// Returns the identity of the file at a path.
     pub fn identity(_path: &Path, file: &Metadata) -> Option<Identity> {
         Some((
             file.dev(),
@@ -70,15 +70,15 @@ mod system {
             .unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
-    /// Of what is behind a path, which is opened for that.
+    /// Returns the identity of the file at a path, which is opened for that.
     pub fn identity(path: &Path, file: &Metadata) -> Option<Identity> {
         let opened = open(path).ok()?;
-        let mut told = win32::FileInformation::default();
+        let mut info = win32::FileInformation::default();
         // SAFETY: an open file, and a place for the answer.
         let known =
-            unsafe { win32::GetFileInformationByHandle(opened.as_raw_handle().cast(), &mut told) };
-        let index = u64::from(told.index[0]) << 32 | u64::from(told.index[1]);
-        let volume = u64::from(told.volume);
+            unsafe { win32::GetFileInformationByHandle(opened.as_raw_handle().cast(), &mut info) };
+        let index = u64::from(info.index[0]) << 32 | u64::from(info.index[1]);
+        let volume = u64::from(info.volume);
         (known != 0).then(|| (volume, index, file.len(), change_time(file), rights()))
     }
 

@@ -1,4 +1,4 @@
-//! What is to be known of files without reading them, and writing them where their size is limited.
+//! Queries about files that need not read them, and writes that a limit on file sizes does not end.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ pub fn limited<R>(work: impl FnOnce() -> R) -> R {
 #[cfg(target_os = "linux")]
 struct SizeSignal {
     signal: libc::sigset_t,
-    /// What was blocked before. None: the signal, too, so nothing is to be done.
+    /// The signals that were blocked before, or `None` if this one was, too, so that nothing has to
+    /// be restored.
     before: Option<libc::sigset_t>,
 }
 

@@ -1,4 +1,4 @@
-//! What threads of ours do for the application ends in a result, whatever happens: a panic is a failure of the one task.
+//! Turns panics in the runtime's threads into failures of the one task.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 

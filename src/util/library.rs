@@ -28,7 +28,7 @@ mod system {
         Err(said.to_string_lossy().into_owned())
     }
 
-    /// The file of the shared library or executable that this code is in. Of a library as the dynamic linker was told: it may be
+    /// The file of the shared library or executable that this code is in. The path of a library is the one that the dynamic linker received, which may be
     /// relative.
     pub fn own_path() -> Option<PathBuf> {
         let here = object_of(own_path as *const c_void)?;
@@ -46,7 +46,7 @@ mod system {
         Some(PathBuf::from(OsStr::from_bytes(bytes)))
     }
 
-    /// What the dynamic linker says of the library or program that an address is in.
+    /// Returns the dynamic linker's entry of the library or program that contains an address.
     fn object_of(address: *const c_void) -> Option<libc::Dl_info> {
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
         // SAFETY: dladdr only compares the address, and fills `info` where it says that it did.

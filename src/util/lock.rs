@@ -33,7 +33,7 @@ ranks! {
     PROGRAM
     /// The arguments of a kernel.
     KERNEL_ARGS
-    /// What a kernel may touch besides its arguments.
+    /// The memory that a kernel may access besides its arguments.
     KERNEL_EXEC
     /// The program-scope variables of a program; held while they are initialised.
     PROGRAM_VARIABLES
@@ -59,7 +59,7 @@ ranks! {
     ENQUEUED_BY_KERNELS
     /// The launches whose kernels may enqueue others.
     LAUNCH_TREES
-    /// What the kernels of such a launch have enqueued.
+    /// The kernels that such a launch has enqueued.
     TREE_INBOX
     /// Allocations of shared virtual memory, by address.
     ALLOCATIONS
@@ -78,7 +78,7 @@ ranks! {
     /// The making of a VkDevice.
     DEVICE_OPENING
     /// The pipeline cache before there is a VkDevice.
-    EARLY_CACHE
+    CACHE_OF_UNOPENED
     /// The kernels loaded last.
     LOADED_CODE
     /// The pipelines of a kernel.
@@ -117,7 +117,7 @@ ranks! {
     BLOCK_RANGES
     /// Batches of a stream of the processor.
     CPU_TRACK
-    /// Those that completed.
+    /// Batches that completed.
     CPU_DONE
     /// Streams that wait for another's timeline.
     CPU_FOLLOWERS
@@ -133,7 +133,7 @@ ranks! {
     CHECKED_LAUNCH
     /// Memory that checked kernels may use.
     CHECKED_MEMORY
-    /// What checks have found.
+    /// The findings of checks.
     CHECK_REPORTS
     /// The live objects. Objects are made and dropped under any other lock.
     HANDLES
@@ -386,7 +386,7 @@ mod tests {
     use super::*;
     use std::panic::{catch_unwind, AssertUnwindSafe};
 
-    /// What is said against doing something, if anything is.
+    /// Returns the complaint about an action, if there is one.
     fn complaint(action: impl FnOnce()) -> Option<String> {
         let said = catch_unwind(AssertUnwindSafe(action)).err()?;
         Some(*said.downcast::<String>().expect("a text"))

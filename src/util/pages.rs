@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-/// What may be done with pages.
+/// The accesses that pages permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {
     /// Nothing.
@@ -63,7 +63,7 @@ pub use system::{page, readable, GRANULE};
 mod system {
     use super::{NonNull, Protection};
 
-    /// What addresses that we choose are multiples of.
+    /// The granularity of addresses that the caller chooses.
     pub const GRANULE: usize = 4096;
 
     /// Bytes of a page.
@@ -135,7 +135,7 @@ mod system {
     use super::{NonNull, Protection};
     use crate::util::win32;
 
-    /// What addresses that we choose are multiples of.
+    /// The granularity of addresses that the caller chooses.
     pub const GRANULE: usize = 64 << 10;
 
     /// Bytes of a page.
@@ -203,28 +203,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_read_is_told() {
+    fn readable_addresses_are_found() {
         let size = 4 * GRANULE;
         let base = map(size, Protection::None).expect("pages");
         let first = base.as_ptr() as u64;
-        let told = |address: u64| {
+        let readable = |address: u64| {
             readable()
                 .iter()
                 .any(|(begin, end)| (*begin..*end).contains(&address))
         };
-        assert!(!told(first));
+        assert!(!readable(first));
         // SAFETY: our own mapping, of that size.
         unsafe {
             assert!(protect(base, page(), Protection::ReadWrite));
-            assert!(told(first) && told(first + page() as u64 - 1));
-            assert!(!told(first + page() as u64));
+            assert!(readable(first) && readable(first + page() as u64 - 1));
+            assert!(!readable(first + page() as u64));
             unmap(base, size);
         }
         let own = 5u32;
-        assert!(told(&raw const own as u64));
+        assert!(readable(&raw const own as u64));
     }
 
-    /// Of a mapping without access, which gets it in a part, that part alone is committed.
+    /// Checks that only the accessible part of a mapping is committed.
     #[cfg(windows)]
     #[test]
     fn what_nobody_may_access_is_not_committed() {

@@ -1,7 +1,8 @@
-//! What synchronisation made by hand consists of: atomic numbers, locks, conditions, threads, pauses.
+//! The primitives of hand-made synchronisation: atomics, locks, conditions, threads, pauses.
 //!
-//! With the feature `loom` these are loom's, and the `models` of the modules that use them run the real code with every
-//! order of its steps (`ci/test loom`); a library built so is good for nothing else. Without it nothing stands between.
+//! With the feature `loom` these are loom's, and the `models` of the modules that use them run the
+//! real code with every order of its steps (`ci/test loom`); a library built so is good for nothing
+//! else. Without it they are those of the standard library.
 
 #[cfg(not(feature = "loom"))]
 pub use plain::*;

@@ -25,7 +25,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 const MOST_BUFFERED: usize = 64 << 10;
 /// Bytes of a file.
 const MOST_BYTES: u64 = 1 << 30;
-/// What a whole file ends with.
+/// The end of a complete file.
 const END: &str = "\n]}\n";
 /// Bytes of one text within an event: a call with long lists is cut off.
 const MOST_TEXT: usize = 2000;
@@ -45,7 +45,7 @@ struct Writer {
     /// Where the next event goes, and the end is now.
     at: u64,
     buffer: String,
-    /// What the file may have.
+    /// The most bytes of the file.
     most: u64,
 }
 
@@ -99,12 +99,12 @@ fn program_name() -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Has something called before each write, and when [`collect`] is.
+/// Sets a function that is called before each write, and by [`collect`].
 pub fn set_collector(collector: fn()) {
     let _ = COLLECT.set(collector);
 }
 
-/// Has what is over on the devices written.
+/// Writes the events that devices have completed.
 pub fn collect() {
     if let Some(collector) = COLLECT.get() {
         collector();
@@ -321,7 +321,7 @@ pub fn arrow(number: u64, from: (Row, u64), to: (Row, u64)) {
     }
 }
 
-/// What goes on in this thread until it is dropped.
+/// An event that lasts in this thread until it is dropped.
 pub struct Span {
     category: &'static str,
     name: String,

@@ -18,7 +18,7 @@ const DISABLE: c_int = 1;
 pub struct Uncancelled {
     #[cfg(target_os = "linux")]
     before: c_int,
-    /// It stays on its thread.
+    /// Keeps it on its thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -50,7 +50,7 @@ impl Default for Uncancelled {
 impl Drop for Uncancelled {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the old state need not be told.
+        // SAFETY: the old state is not needed.
         #[cfg(target_os = "linux")]
         unsafe {
             pthread_setcancelstate(self.before, std::ptr::null_mut());

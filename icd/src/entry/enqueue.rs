@@ -16,7 +16,7 @@ use pumice_runtime::queue::Queue;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// What all enqueues end with: the wait list, and the place for the event.
+/// The last arguments of all enqueues: the wait list, and the place for the event.
 pub struct Tail {
     pub count: cl_uint,
     pub list: In<cl_event>,

@@ -18,7 +18,7 @@ use pumice_runtime::object::mem::{pixel, Mem};
 use pumice_runtime::queue::Queue;
 use std::ffi::c_void;
 
-/// What a cl_image_desc says, and its `mem_object`.
+/// Returns the description in a cl_image_desc, and its `mem_object`.
 fn description(desc: &cl_image_desc) -> ClResult<(Description, Option<Ref<Mem>>)> {
     let parent = match desc.buffer.is_null() {
         true => None,

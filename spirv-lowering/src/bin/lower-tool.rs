@@ -202,9 +202,9 @@ fn main() -> Res<()> {
                     let shape = Shape {
                         lanes: target.subgroup_size,
                         packing,
-                        merges_apart: false,
+                        merged_bits: false,
                         bounds_halves: false,
-                        halves_apart: false,
+                        halves_of_masks: false,
                         stack: native::Stack::Whole,
                     };
                     let text = native::emit(&module, implicit, shape)?;

@@ -143,11 +143,11 @@ pub struct Shape {
     /// How they stand in packs.
     pub packing: Packing,
     /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
-    pub merges_apart: bool,
+    pub merged_bits: bool,
     /// Integers are bounded before they become halfs ([`bound_halves`]).
     pub bounds_halves: bool,
     /// LLVM is kept from taking the bits of masks for halfs, for which it has no code.
-    pub halves_apart: bool,
+    pub halves_of_masks: bool,
     /// Which stack the code runs on.
     pub stack: Stack,
 }
@@ -253,9 +253,9 @@ fn text_of(func: &str, lanes: u32) -> String {
     let shape = Shape {
         lanes,
         packing: Packing::Rows,
-        merges_apart: false,
+        merged_bits: false,
         bounds_halves: false,
-        halves_apart: false,
+        halves_of_masks: false,
         stack: Stack::Whole,
     };
     let locals = Locals {

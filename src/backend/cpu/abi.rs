@@ -1,9 +1,10 @@
-//! What the code of a kernel and the runtime pass to one another; `spirv_lowering::native` is the other side.
+//! The interface between the code of a kernel and the runtime; `spirv_lowering::native` implements
+//! the other side.
 
 use spirv_lowering::native::layout;
 use std::mem::offset_of;
 
-/// What a launch is.
+/// The arguments of a launch.
 #[repr(C)]
 pub struct Launch {
     /// Work-groups in each dimension.

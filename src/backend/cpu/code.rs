@@ -50,7 +50,7 @@ impl Variant {
         })
     }
 
-    /// What is called.
+    /// Returns the entry point.
     pub fn entry(&self) -> Entry {
         self.entry
     }
@@ -75,7 +75,7 @@ pub struct CpuPipeline {
     pub frames_bytes: usize,
     /// Bytes of local memory.
     pub local_bytes: usize,
-    /// What runs in place of the code where kernels are checked.
+    /// The checked kernel that replaces the code, where kernels are checked.
     pub checked: Option<Checked>,
 }
 
@@ -222,8 +222,8 @@ impl CpuCode {
     fn packing(&self, [x, y, z]: [u32; 3], groups: u64) -> Packing {
         if x * y * z == 1 && !self.interface.uses_subgroups {
             let few = || groups <= FEW_GROUPS * crate::util::cores() as u64;
-            let alike = || *self.packs_groups.get_or_init(|| self.native.packs_groups());
-            return match !few() && alike() {
+            let packs_groups = || *self.packs_groups.get_or_init(|| self.native.packs_groups());
+            return match !few() && packs_groups() {
                 true => Packing::Groups,
                 false => Packing::Alone,
             };

@@ -5,7 +5,7 @@ use crate::backend::BufferCopy;
 use std::sync::Arc;
 
 /// From so many bytes on several threads copy. Each gets one piece: the C library writes past the caches from some megabytes on.
-const TOGETHER: u64 = 8 << 20;
+const PARALLEL: u64 = 8 << 20;
 
 /// A copy that threads share.
 struct Pieces {
@@ -39,7 +39,7 @@ impl Shared for Pieces {
 pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &BufferCopy) {
     let r = region;
     let cores = pool.cores() as u64;
-    if r.rows == 1 && r.slices == 1 && r.bytes >= TOGETHER && cores > 1 {
+    if r.rows == 1 && r.slices == 1 && r.bytes >= PARALLEL && cores > 1 {
         let from = from.wrapping_add(r.src_offset as usize);
         let to = to.wrapping_add(r.dst_offset as usize);
         if (from as u64).abs_diff(to as u64) >= r.bytes {
@@ -49,7 +49,7 @@ pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &Buff
                 bytes: r.bytes,
                 piece: r.bytes.div_ceil(cores).next_multiple_of(4096),
             };
-            pool.together(&pieces, cores, 1);
+            pool.run_shared(&pieces, cores, 1);
             return;
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(to[26..29], [25, 26, 27]);
         assert_eq!(to[9..22], [0; 13]);
         // By two threads, with a last piece that is shorter.
-        let bytes = TOGETHER + 4097;
+        let bytes = PARALLEL + 4097;
         let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
         let mut to = vec![0u8; bytes as usize + 1];
         let region = BufferCopy {

@@ -109,7 +109,7 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
     })
 }
 
-/// What kernels may do with images of a format and geometry.
+/// Returns the accesses that kernels may make to images of a format and geometry.
 fn access(format: PixelFormat, dim: ImageDim) -> ImageAccess {
     let depth = format.order == cl::CL_DEPTH;
     let flat = matches!(dim, ImageDim::D2 | ImageDim::D2Array);
@@ -143,7 +143,8 @@ pub fn all() -> Vec<Support> {
 mod tests {
     use super::*;
 
-    /// What the specification demands of devices with images, in section 5.3.1.2: for reading or writing, then for kernels that do both.
+    /// Checks for the formats that section 5.3.1.2 of the specification requires of devices with
+    /// images: for reading or writing, then for kernels that do both.
     #[test]
     fn required_formats_are_there() {
         let all = all();

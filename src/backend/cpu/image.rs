@@ -7,7 +7,7 @@ use crate::backend::{DeviceError, Image, ImageDesc, ImageDim, Memory, PixelForma
 use std::any::Any;
 use std::sync::Arc;
 
-/// What kernels and copies know of an image.
+/// The description of an image that kernels and copies use.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub struct Descriptor {
@@ -88,7 +88,7 @@ fn sides(desc: &ImageDesc) -> ([u32; 3], bool, bool) {
 }
 
 impl CpuImage {
-    /// What images may be.
+    /// Returns the limits of images.
     pub fn limits() -> ImageLimits {
         ImageLimits {
             max_1d: 16384,
@@ -159,7 +159,7 @@ impl CpuImage {
         }))
     }
 
-    /// What kernels see.
+    /// Returns the description that kernels use.
     pub fn descriptor(&self) -> Descriptor {
         let (size, has_y, has_z) = sides(&self.desc);
         let pixel = self.desc.format.bytes() as u64;

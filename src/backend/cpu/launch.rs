@@ -1,7 +1,7 @@
 //! Runs a launch: work-groups in any order, on as many threads as they are worth.
 
 use super::abi::Launch;
-use super::check::Told;
+use super::check::LaunchArgs;
 use super::code::CpuPipeline;
 use super::image::Descriptor;
 use super::pool::{Pool, Shared};
@@ -58,14 +58,14 @@ pub fn run(
     if let Some(checked) = &pipeline.checked {
         // SAFETY: of the same words, which live.
         let bytes = unsafe { std::slice::from_raw_parts(push.as_ptr().cast(), size_of_val(push)) };
-        let told = Told {
+        let args = LaunchArgs {
             local_args: &checked.local_args,
             push: bytes,
             descriptors,
             given,
         };
         // SAFETY: the runtime has checked the arguments as far as it can, as for the code.
-        if unsafe { checked.kernel.run(groups, pipeline.local_size, told) } {
+        if unsafe { checked.kernel.run(groups, pipeline.local_size, args) } {
             return Ok(());
         }
     }
@@ -124,7 +124,7 @@ fn run_groups(pool: &Arc<Pool>, work: &Groups<'_>, total: u64) {
     let chunk = chunk.clamp(1, most).next_multiple_of(pipeline.at_once);
     let rest = Rest { work, first };
     let start = crate::util::monotonic_ns();
-    pool.together(&rest, left, chunk);
+    pool.run_shared(&rest, left, chunk);
     learn(pipeline, start, left as f32 * items, cores as f32);
 }
 

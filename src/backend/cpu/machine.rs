@@ -1,4 +1,4 @@
-//! What the machine is: its vectors, processors, memory and names.
+//! The properties of the machine: its vectors, processors, memory and names.
 
 use crate::backend::machine;
 use crate::backend::processors::{self, Processor};
@@ -18,7 +18,7 @@ pub struct Machine {
     pub processors: Vec<Processor>,
     /// Bits of a vector.
     pub width: u32,
-    /// What decides which code runs here.
+    /// The features that decide which code runs here.
     pub features: String,
     /// Bytes of memory, those of a control group if it has less.
     pub memory: u64,
@@ -31,12 +31,12 @@ pub struct Machine {
 impl Machine {
     /// This one.
     pub fn here() -> Self {
-        let Told {
+        let Report {
             maker,
             model,
             flags,
             memory,
-        } = system::told();
+        } = system::report();
         let (vendor, vendor_id) = match maker.as_deref() {
             Some("GenuineIntel") => ("Intel", 0x8086),
             Some("AuthenticAMD") => ("AMD", 0x1022),
@@ -94,13 +94,13 @@ fn widest() -> u32 {
     128
 }
 
-/// What the operating system, or the processor, tells of the machine.
-struct Told {
-    /// Who made the processor, in twelve letters.
+/// The properties of the machine that the operating system or the processor reports.
+struct Report {
+    /// The vendor of the processor, in twelve letters.
     maker: Option<String>,
     /// The processor's name.
     model: Option<String>,
-    /// What it can, in any form that differs where that does.
+    /// The processor's features, in any form that differs where they do.
     flags: String,
     /// Bytes of memory.
     memory: u64,
@@ -108,9 +108,9 @@ struct Told {
 
 #[cfg(not(windows))]
 mod system {
-    use super::Told;
+    use super::Report;
 
-    pub fn told() -> Told {
+    pub fn report() -> Report {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
             let line = info
@@ -118,7 +118,7 @@ mod system {
                 .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
             Some(line.split_once(':')?.1.trim().to_owned())
         };
-        Told {
+        Report {
             maker: field("vendor_id"),
             model: field("model name"),
             flags: field("flags")
@@ -157,24 +157,24 @@ mod system {
 
 #[cfg(windows)]
 mod system {
-    use super::Told;
+    use super::Report;
     use crate::util::win32;
 
-    pub fn told() -> Told {
-        let mut told = processor();
+    pub fn report() -> Report {
+        let mut report = processor();
         // SAFETY: numbers alone.
         let mut status: win32::MemoryStatus = unsafe { std::mem::zeroed() };
         status.length = size_of::<win32::MemoryStatus>() as u32;
         // SAFETY: a structure of the size that it says.
         if unsafe { win32::GlobalMemoryStatusEx(&mut status) } != 0 {
-            told.memory = status.total_physical;
+            report.memory = status.total_physical;
         }
-        told
+        report
     }
 
-    /// What the processor says of itself.
+    /// Returns the properties that the processor reports.
     #[cfg(target_arch = "x86_64")]
-    fn processor() -> Told {
+    fn processor() -> Report {
         use std::arch::x86_64::{__cpuid_count, CpuidResult};
         let text = |words: &[u32]| {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -196,7 +196,7 @@ mod system {
         let mut version = leaf(1, 0);
         // The number of the processor that this runs on.
         version.ebx &= 0x00ff_ffff;
-        Told {
+        Report {
             maker: text(&[first.ebx, first.edx, first.ecx]),
             model: text(&names),
             flags: format!(
@@ -210,8 +210,8 @@ mod system {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn processor() -> Told {
-        Told {
+    fn processor() -> Report {
+        Report {
             maker: None,
             model: std::env::var("PROCESSOR_IDENTIFIER").ok(),
             flags: String::new(),

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// What all memory is aligned to, at least.
+/// The least alignment of all memory, in bytes.
 pub const ALIGNMENT: usize = 256;
 /// From this size on memory comes in pages of its own.
 const PAGES: usize = 256 << 10;

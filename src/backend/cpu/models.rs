@@ -61,7 +61,7 @@ fn pieces_are_done_once_and_seen() {
     model(3, || {
         let pool = Pool::new(2);
         let pieces = Pieces((0..2).map(|_| Cell::new()).collect());
-        pool.together(&pieces, 2, 1);
+        pool.run_shared(&pieces, 2, 1);
         assert!(pieces.0.iter().all(|piece| piece.get() == 1));
         pool.close();
     });
@@ -75,11 +75,11 @@ fn two_share_a_helper() {
         let other = pool.clone();
         let thread = loom::thread::spawn(move || {
             let pieces = Pieces((0..2).map(|_| Cell::new()).collect());
-            other.together(&pieces, 2, 1);
+            other.run_shared(&pieces, 2, 1);
             assert!(pieces.0.iter().all(|piece| piece.get() == 1));
         });
         let pieces = Pieces((0..2).map(|_| Cell::new()).collect());
-        pool.together(&pieces, 2, 1);
+        pool.run_shared(&pieces, 2, 1);
         assert!(pieces.0.iter().all(|piece| piece.get() == 1));
         thread.join().expect("no panic");
         pool.close();
@@ -118,7 +118,7 @@ fn no_task_is_forgotten() {
     });
 }
 
-/// Who waits for a value wakes, and sees what was done before it.
+/// Checks that a thread that waits for a value wakes, and sees what was done before it.
 #[test]
 fn a_wait_ends_and_sees() {
     model(3, || {
@@ -152,7 +152,7 @@ fn waits_for_two_values_end() {
     });
 }
 
-/// Who waits for a command that fails sees the failure.
+/// Checks that a thread that waits for a command that fails sees the failure.
 #[test]
 fn a_failure_is_seen_by_who_waits() {
     model(3, || {
@@ -169,9 +169,9 @@ fn a_failure_is_seen_by_who_waits() {
     });
 }
 
-struct Told(AtomicU64);
+struct Notified(AtomicU64);
 
-impl Follower for Told {
+impl Follower for Notified {
     fn reached(self: Arc<Self>) {
         self.0.fetch_add(1, SeqCst);
     }
@@ -179,17 +179,19 @@ impl Follower for Told {
     fn help(self: Arc<Self>, _: u64) {}
 }
 
-/// Who follows a value is told once, or hears at once that it is there.
+/// Checks that a follower of a value is notified once, or finds at once that the value is reached.
 #[test]
-fn followers_are_told_once() {
+fn followers_are_notified_once() {
     model(3, || {
         let timeline = CpuTimeline::new();
         let advances = timeline.clone();
         let thread = loom::thread::spawn(move || advances.advance(1));
-        let told = [(); 2].map(|()| Arc::new(Told(AtomicU64::new(0))));
-        let follows = told.each_ref().map(|one| timeline.follow(1, one.clone()));
+        let followers = [(); 2].map(|()| Arc::new(Notified(AtomicU64::new(0))));
+        let follows = followers
+            .each_ref()
+            .map(|one| timeline.follow(1, one.clone()));
         thread.join().expect("no panic");
-        for (one, follows) in told.iter().zip(follows) {
+        for (one, follows) in followers.iter().zip(follows) {
             assert_eq!(one.0.load(SeqCst), u64::from(follows));
         }
     });

@@ -264,7 +264,7 @@ impl Pool {
     }
 
     /// Does a task with as many threads as it is worth; the caller is one of them. Pieces are taken `chunk` at a time.
-    pub fn together(self: &Arc<Self>, task: &dyn Shared, total: u64, chunk: u64) {
+    pub fn run_shared(self: &Arc<Self>, task: &dyn Shared, total: u64, chunk: u64) {
         let chunk = chunk.max(1);
         let chunks = total.div_ceil(chunk);
         let helpers = chunks.saturating_sub(1).min(self.cores as u64 - 1) as usize;
@@ -416,7 +416,7 @@ mod tests {
         let two = Pool::with(2, None);
         for pool in [&pool, &two] {
             let count = Count((0..100).map(|_| AtomicU64::new(0)).collect());
-            pool.together(&count, 100, 1);
+            pool.run_shared(&count, 100, 1);
             end_of(pool);
         }
     }
@@ -446,10 +446,10 @@ mod tests {
     fn a_piece_that_panics() {
         let pool = Pool::new(4);
         for bad in 0..40 {
-            assert!(!guarded("test", || pool.together(&Falls(bad), 40, 1)));
+            assert!(!guarded("test", || pool.run_shared(&Falls(bad), 40, 1)));
         }
         let count = Count((0..100).map(|_| AtomicU64::new(0)).collect());
-        pool.together(&count, 100, 1);
+        pool.run_shared(&count, 100, 1);
         assert!(count.0.iter().all(|n| n.load(Ordering::Relaxed) == 1));
     }
 
@@ -458,7 +458,7 @@ mod tests {
         let pool = Pool::new(4);
         for (total, chunk) in [(0, 1), (1, 1), (100, 7), (1000, 1), (5, 100)] {
             let count = Count((0..total).map(|_| AtomicU64::new(0)).collect());
-            pool.together(&count, total, chunk);
+            pool.run_shared(&count, total, chunk);
             assert!(count.0.iter().all(|n| n.load(Ordering::Relaxed) == 1));
         }
         end_of(&pool);

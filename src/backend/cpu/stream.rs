@@ -424,7 +424,8 @@ mod tests {
         assert_eq!(stream.submit(false).expect("submitted"), 1);
     }
 
-    /// What a batch uses lives until it has completed and the stream has taken it back, and no longer.
+    /// Checks that a batch keeps its memory until it has completed and the stream has reclaimed it,
+    /// and no longer.
     #[test]
     fn batches_keep_what_they_use() {
         let scene = Scene::new();

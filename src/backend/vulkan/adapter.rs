@@ -42,7 +42,7 @@ pub struct Adapter {
     /// Extensions to enable.
     pub extensions: Extensions,
     /// Where work is submitted.
-    pub family: QueueFamily,
+    pub queue_family: QueueFamily,
     /// Largest single vkAllocateMemory and VkBuffer.
     pub max_allocation: u64,
     /// Largest buffer put together from several allocations; 0 where there is no sparse binding.
@@ -61,7 +61,7 @@ pub struct Adapter {
     pub caps: Caps,
     /// For the compiler, as far as the physical device tells.
     pub target: Target,
-    /// What the arithmetic does must be measured: nothing is known of the driver.
+    /// Set if the arithmetic must be measured because the driver is not known.
     pub measure: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Examined {
     pub name: String,
     /// PCI vendor id, or a Khronos vendor id.
     pub vendor_id: u32,
-    /// What can be used, or why it cannot be.
+    /// The usable device, or the reason why it cannot be used.
     pub adapter: Result<Adapter, String>,
 }
 
@@ -131,26 +131,28 @@ impl Adapter {
         if let Some(name) = features.missing() {
             return Err(format!("it lacks {name}"));
         }
-        let family = choose_family(vk_instance, raw).ok_or("it has no compute queue")?;
+        let queue_family =
+            choose_queue_family(vk_instance, raw).ok_or("it has no compute queue")?;
         // SAFETY: the device belongs to the instance.
         let memory = unsafe { vk_instance.get_physical_device_memory_properties(raw) };
 
-        let told = Properties::ask(vk_instance, raw, old, &list, &extensions);
-        let (v11, v12) = (&told.v11, &told.v12);
+        let reported = Properties::ask(vk_instance, raw, old, &list, &extensions);
+        let (v11, v12) = (&reported.v11, &reported.v12);
 
         let limits = &properties.limits;
         let kind = conv::device_kind(properties.device_type);
         let unified = caps::is_unified(&properties);
-        let max_buffer = told.max_buffer();
+        let max_buffer = reported.max_buffer();
         // Sizes are rounded up: the limit must survive that.
         let max_allocation = v11.max_memory_allocation_size.min(max_buffer) & !0xff;
-        let max_sparse = if family.sparse && features.core.sparse_binding == vk::TRUE && !unified {
-            max_buffer.min(limits.sparse_address_space_size) & !0xff
-        } else {
-            0
-        };
-        let (size_min, size_max) = told.subgroup_sizes();
-        let subgroups = told.subgroup_control(&features);
+        let max_sparse =
+            if queue_family.sparse && features.core.sparse_binding == vk::TRUE && !unified {
+                max_buffer.min(limits.sparse_address_space_size) & !0xff
+            } else {
+                0
+            };
+        let (size_min, size_max) = reported.subgroup_sizes();
+        let subgroups = reported.subgroup_control(&features);
         let quirks = driver::quirks(v12.driver_id, properties.driver_version);
         let version = driver::version_of(v12.driver_id, properties.driver_version);
         let known = probe::known(v12.driver_id, version);
@@ -160,17 +162,24 @@ impl Adapter {
         } else {
             subgroups.map_or(0, |control| control.usual())
         };
-        let target = target::of(&features, &told, quirks, limits, &answers, subgroup_size);
+        let target = target::of(
+            &features,
+            &reported,
+            quirks,
+            limits,
+            &answers,
+            subgroup_size,
+        );
         let host_addresses = quirks.has(Quirk::HostAddresses);
         let placed_map_align = if features.map_placed.memory_map_placed == vk::TRUE {
-            told.placed.min_placed_memory_map_alignment
+            reported.placed.min_placed_memory_map_alignment
         } else {
             0
         };
         let caps = caps::of(&Known {
             properties: &properties,
             features: &features,
-            told: &told,
+            reported: &reported,
             quirks,
             target: &target,
             memory: device_heap(&memory),
@@ -184,7 +193,7 @@ impl Adapter {
             properties,
             memory,
             extensions,
-            family,
+            queue_family,
             max_allocation,
             max_sparse,
             host_addresses,
@@ -203,11 +212,11 @@ impl Adapter {
         let api = self.properties.api_version.min(API_VERSION | 0xfff);
         let ext = &self.extensions;
         let names = ext.names();
-        let priorities: Vec<f32> = (0..self.family.count)
-            .map(|index| queue_priority(index, self.family.count))
+        let priorities: Vec<f32> = (0..self.queue_family.count)
+            .map(|index| queue_priority(index, self.queue_family.count))
             .collect();
         let queues = [vk::DeviceQueueCreateInfo::default()
-            .queue_family_index(self.family.index)
+            .queue_family_index(self.queue_family.index)
             .queue_priorities(&priorities)];
         let mut features = Features::offered(&self.instance.raw, self.raw, api, ext).wanted();
         features.chained(api, ext, |chain| {
@@ -239,26 +248,30 @@ fn queue_priority(index: u32, count: u32) -> f32 {
 }
 
 /// A compute family without graphics where there is one (it does not disturb a desktop), else any with compute.
-fn choose_family(instance: &ash::Instance, device: vk::PhysicalDevice) -> Option<QueueFamily> {
+fn choose_queue_family(
+    instance: &ash::Instance,
+    device: vk::PhysicalDevice,
+) -> Option<QueueFamily> {
     // SAFETY: the device belongs to the instance.
     let families = unsafe { instance.get_physical_device_queue_family_properties(device) };
     families
         .iter()
         .enumerate()
-        .filter(|(_, family)| {
-            family.queue_flags.contains(vk::QueueFlags::COMPUTE) && family.queue_count > 0
+        .filter(|(_, queue_family)| {
+            queue_family.queue_flags.contains(vk::QueueFlags::COMPUTE)
+                && queue_family.queue_count > 0
         })
-        .max_by_key(|(index, family)| {
-            let alone = !family.queue_flags.contains(vk::QueueFlags::GRAPHICS);
+        .max_by_key(|(index, queue_family)| {
+            let alone = !queue_family.queue_flags.contains(vk::QueueFlags::GRAPHICS);
             (
-                family.timestamp_valid_bits > 0,
+                queue_family.timestamp_valid_bits > 0,
                 alone,
                 std::cmp::Reverse(*index),
             )
         })
-        .map(|(index, family)| QueueFamily {
+        .map(|(index, queue_family)| QueueFamily {
             index: index as u32,
-            count: family
+            count: queue_family
                 .queue_count
                 .min(
                     crate::util::config::get()
@@ -267,8 +280,10 @@ fn choose_family(instance: &ash::Instance, device: vk::PhysicalDevice) -> Option
                         .max(1),
                 )
                 .min(MAX_QUEUES),
-            timestamp_bits: family.timestamp_valid_bits,
-            sparse: family.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING),
+            timestamp_bits: queue_family.timestamp_valid_bits,
+            sparse: queue_family
+                .queue_flags
+                .contains(vk::QueueFlags::SPARSE_BINDING),
         })
 }
 

@@ -1,4 +1,4 @@
-//! What our commands do, in Vulkan's terms of stages and accesses, and barriers between them.
+//! The stages and accesses of commands in Vulkan's terms, and barriers between them.
 
 use super::logical::LogicalDevice;
 use ash::vk;

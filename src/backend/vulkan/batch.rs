@@ -16,7 +16,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What batches are recorded with.
+/// The objects that recording a batch needs.
 pub struct Tools {
     /// The device.
     pub device: Arc<LogicalDevice>,
@@ -56,7 +56,7 @@ pub type Wait = (Arc<dyn Timeline>, vk::Semaphore, u64);
 /// Commands that are submitted together, in one command buffer. It completes with a value on the timeline; of commands
 /// before the last, those whose completion somebody may ask for set an event ([`Batch::mark`]).
 pub struct Batch {
-    /// What it is recorded with.
+    /// The objects that it is recorded with.
     pub tools: Arc<Tools>,
     pool: vk::CommandPool,
     /// Events, of which the first are those of `marks`.
@@ -73,7 +73,7 @@ pub struct Batch {
     pub begun: bool,
     /// Something is in it, or is about to be.
     pub used: bool,
-    /// It must be reset before it is begun.
+    /// Set if it must be reset before it is begun.
     dirty: bool,
     /// The value on the timeline when it has completed.
     pub value: u64,
@@ -97,9 +97,9 @@ pub struct Batch {
     pub images: Vec<Arc<dyn Image>>,
     /// Kernels in use.
     pub pipelines: Vec<Arc<dyn Pipeline>>,
-    /// What the caller asked to keep.
+    /// The objects that the caller keeps alive by it.
     pub others: Vec<Arc<dyn Any + Send + Sync>>,
-    /// What it waits for.
+    /// The semaphores that it waits for.
     pub waits: SmallVec<[Wait; 4]>,
     staging: Vec<Arc<VulkanMemory>>,
     staged: u64,
@@ -113,7 +113,7 @@ impl Batch {
         let device = &tools.device;
         let info = vk::CommandPoolCreateInfo::default()
             .flags(vk::CommandPoolCreateFlags::TRANSIENT)
-            .queue_family_index(device.adapter.family.index);
+            .queue_family_index(device.adapter.queue_family.index);
         // SAFETY: the device lives; the family is the one its queues are of.
         let pool = unsafe { device.raw.create_command_pool(&info, None) }
             .map_err(|result| device.failed("vkCreateCommandPool", result))?;
@@ -165,7 +165,7 @@ impl Batch {
         })
     }
 
-    /// Has it ready for commands.
+    /// Begins recording, if it has not begun.
     pub fn begin(&mut self) -> Result {
         let device = &self.tools.device;
         if self.begun {

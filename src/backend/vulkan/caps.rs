@@ -1,4 +1,4 @@
-//! What the layers above are told of a device: its limits, features and quirks as [`Caps`].
+//! The abilities of a device as [`Caps`]: its limits, features and quirks.
 
 use super::conv;
 use super::driver;
@@ -15,17 +15,17 @@ use spirv_lowering::target::Target;
 /// Alignment in bytes of every allocation.
 pub const ALIGNMENT: u64 = 256;
 
-/// What is known of a physical device.
+/// The known properties of a physical device.
 pub struct Known<'a> {
     /// Core properties.
     pub properties: &'a vk::PhysicalDeviceProperties,
-    /// What is enabled.
+    /// The enabled features.
     pub features: &'a Features,
     /// Other properties.
-    pub told: &'a Properties,
-    /// What its driver gets wrong.
+    pub reported: &'a Properties,
+    /// The quirks of its driver.
     pub quirks: Quirks,
-    /// What the compiler is told.
+    /// The properties that the compiler uses.
     pub target: &'a Target,
     /// Bytes of the largest heap of device memory.
     pub memory: u64,
@@ -72,21 +72,21 @@ fn image_limits(known: &Known<'_>) -> ImageLimits {
     }
 }
 
-/// What the layers above are told.
+/// Returns the abilities for the layers above.
 pub fn of(known: &Known<'_>) -> Caps {
     let Known {
         properties,
-        told,
+        reported,
         quirks,
         target,
         ..
     } = known;
     let limits = &properties.limits;
-    let (v11, v12) = (&told.v11, &told.v12);
+    let (v11, v12) = (&reported.v11, &reported.v12);
     let kind = conv::device_kind(properties.device_type);
     let host_addresses = quirks.has(Quirk::HostAddresses);
-    let (size_min, _) = told.subgroup_sizes();
-    let compute_units = match (told.compute_units, kind) {
+    let (size_min, _) = reported.subgroup_sizes();
+    let compute_units = match (reported.compute_units, kind) {
         (Some(units), _) => units,
         (_, DeviceKind::Cpu) => crate::util::cores() as u32,
         // Vulkan does not tell, and less than one is not allowed.
@@ -107,7 +107,7 @@ pub fn of(known: &Known<'_>) -> Caps {
         driver_uuid: v11.driver_uuid,
         luid: (v11.device_luid_valid == vk::TRUE).then_some(v11.device_luid),
         node_mask: v11.device_node_mask,
-        pci: told.pci,
+        pci: reported.pci,
         kind,
         unified_memory: is_unified(properties),
         global_mem_size: known.memory,
@@ -121,7 +121,7 @@ pub fn of(known: &Known<'_>) -> Caps {
         max_clock_mhz: if kind == DeviceKind::Cpu {
             machine::processor_clock().unwrap_or(0)
         } else {
-            told.pci.and_then(machine::card_clock).unwrap_or(0)
+            reported.pci.and_then(machine::card_clock).unwrap_or(0)
         },
         subgroup_size: v11.subgroup_size,
         subgroup_sizes: match known.subgroups {
@@ -139,7 +139,7 @@ pub fn of(known: &Known<'_>) -> Caps {
         int64_atomics_local: target.int64_atomics_local,
         timer_resolution_ns: (limits.timestamp_period.ceil() as u64).max(1),
         mem_base_align: ALIGNMENT as u32,
-        host_import_align: told.import.min_imported_host_pointer_alignment,
+        host_import_align: reported.import.min_imported_host_pointer_alignment,
         svm: SvmCaps {
             coarse: host_addresses || cfg!(all(unix, target_pointer_width = "64")),
             fine: host_addresses || known.placed_map_align > 0,

@@ -10,7 +10,7 @@ use crate::util::lock::{rank, Mutex};
 use crate::util::{clock_ns, monotonic_ns};
 use ash::{ext, vk};
 
-/// What Vulkan calls the clock of `monotonic_ns`.
+/// The time domain of Vulkan that `monotonic_ns` reads.
 #[cfg(not(windows))]
 const HOST: vk::TimeDomainEXT = vk::TimeDomainEXT::CLOCK_MONOTONIC;
 #[cfg(windows)]
@@ -47,7 +47,7 @@ impl Clock {
             calibrated: usable
                 .then(|| ext::calibrated_timestamps::Device::new(instance, &device.raw)),
             period: f64::from(adapter.properties.limits.timestamp_period),
-            bits: adapter.family.timestamp_bits,
+            bits: adapter.queue_family.timestamp_bits,
             base: Mutex::new(None),
         }
     }

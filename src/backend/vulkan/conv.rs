@@ -31,7 +31,7 @@ impl<T> During<T> for Result<T, vk::Result> {
     }
 }
 
-/// What kind of device a physical device type is.
+/// Returns the type of device for a physical device type.
 pub fn device_kind(kind: vk::PhysicalDeviceType) -> DeviceKind {
     match kind {
         vk::PhysicalDeviceType::CPU => DeviceKind::Cpu,

@@ -49,7 +49,7 @@ impl Place {
     }
 }
 
-/// What is pushed for a binding, and the units from its start to the place wanted.
+/// Returns the descriptor to push for a binding, and the units from its start to the place.
 fn bind(
     device: &LogicalDevice,
     place: Place,
@@ -105,7 +105,7 @@ impl Batch {
             place.copy_from_slice(&word.to_ne_bytes());
         }
         let (point, raw) = (vk::PipelineBindPoint::COMPUTE, &self.tools.device.raw);
-        // SAFETY: the command buffer is being recorded by this thread; pipeline and layout go together; the bound
+        // SAFETY: the command buffer is being recorded by this thread; pipeline and layout belong together; the bound
         // ranges lie within their buffers and the device's limits.
         unsafe {
             raw.cmd_bind_pipeline(self.commands, point, pipeline);
@@ -193,7 +193,7 @@ impl Batch {
         let (rows, slices) = (region.rows, region.slices);
         let limits = &self.tools.device.adapter.properties.limits;
         let most = limits.max_compute_work_group_count;
-        let together = src.offset
+        let alignment = src.offset
             | dst.offset
             | region.bytes
             | region.src_row_pitch
@@ -210,7 +210,7 @@ impl Batch {
         let dst_bytes = extent(region.dst_row_pitch, region.dst_slice_pitch);
         let range = u64::from(limits.max_storage_buffer_range).saturating_sub(256);
         let (groups_x, groups_y) = ((region.bytes / 4).div_ceil(64), rows.div_ceil(4));
-        let fits = together.is_multiple_of(4)
+        let fits = alignment.is_multiple_of(4)
             && src_bytes.max(dst_bytes) <= range
             && groups_x <= u64::from(most[0])
             && groups_y <= u64::from(most[1])

@@ -16,7 +16,7 @@ const SETS: u32 = 64;
 /// Sets of a batch that are looked at for one with the same resources.
 const RECENT: usize = 8;
 
-/// What distinguishes a set from others: its layout, then each binding's number and handle.
+/// The key of a set: its layout, then each binding's number and handle.
 type Key = SmallVec<[u64; 8]>;
 
 /// The descriptor sets of a batch.

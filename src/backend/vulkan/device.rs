@@ -1,5 +1,6 @@
-//! What the layers above hold: a device that makes its VkDevice, and what goes with it, at first use, since that costs 130 to
-//! 360 ms on some drivers and many programs only look at the list of devices.
+//! The device that the layers above hold. It creates its VkDevice, and what belongs to it, at first
+//! use, since that costs 130 to 360 ms on some drivers and many programs only query the list of
+//! devices.
 
 use super::adapter::Adapter;
 use super::batch::Tools;
@@ -39,7 +40,7 @@ pub struct VulkanDevice {
     opened: OnceLock<Opened>,
     opening: Mutex<(), { rank::DEVICE_OPENING }>,
     /// A pipeline cache given before the device was made.
-    early_cache: Mutex<Vec<u8>, { rank::EARLY_CACHE }>,
+    unopened_cache: Mutex<Vec<u8>, { rank::CACHE_OF_UNOPENED }>,
     /// The target with measured arithmetic, where the driver is not known.
     measured: OnceLock<Target>,
     formats: OnceLock<Vec<Support>>,
@@ -59,11 +60,11 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(adapter: &Arc<Adapter>, early_cache: &[u8]) -> Result<Self> {
+    fn new(adapter: &Arc<Adapter>, unopened_cache: &[u8]) -> Result<Self> {
         let device = LogicalDevice::new(adapter)?;
         let queues = Arc::new(Queues::new(&device));
         let heaps = Arc::new(Heaps::new(&queues)?);
-        let pipelines = Arc::new(Pipelines::new(&queues, early_cache)?);
+        let pipelines = Arc::new(Pipelines::new(&queues, unopened_cache)?);
         let images = Arc::new(Images::new(&heaps));
         let utilities = Utilities::new(&pipelines);
         crate::log!(
@@ -82,7 +83,7 @@ impl Opened {
         })
     }
 
-    /// Has the end of the process wait for its work, if that is in this process.
+    /// Makes the end of the process wait for the device's work, if that runs in this process.
     fn register(&self) {
         let queues = &self.heaps.queues;
         let local = queues.device.adapter.properties.device_type == vk::PhysicalDeviceType::CPU;
@@ -98,7 +99,7 @@ impl VulkanDevice {
             adapter,
             opened: OnceLock::new(),
             opening: Mutex::new(()),
-            early_cache: Mutex::new(Vec::new()),
+            unopened_cache: Mutex::new(Vec::new()),
             loaded: LoadedCode::default(),
             spare: parking_lot::Mutex::default(),
             measured: OnceLock::new(),
@@ -115,8 +116,8 @@ impl VulkanDevice {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let early = std::mem::take(&mut *self.early_cache.lock());
-        let opened = Opened::new(&self.adapter, &early)?;
+        let cache = std::mem::take(&mut *self.unopened_cache.lock());
+        let opened = Opened::new(&self.adapter, &cache)?;
         opened.register();
         Ok(self.opened.get_or_init(|| opened))
     }
@@ -282,7 +283,7 @@ impl Device for VulkanDevice {
     fn pipeline_cache(&self) -> Vec<u8> {
         match self.opened.get() {
             Some(opened) => opened.pipelines.cache_data(),
-            None => self.early_cache.lock().clone(),
+            None => self.unopened_cache.lock().clone(),
         }
     }
 
@@ -292,7 +293,7 @@ impl Device for VulkanDevice {
         }
         match self.opened.get() {
             Some(opened) => opened.pipelines.merge_cache(data),
-            None => *self.early_cache.lock() = data.to_vec(),
+            None => *self.unopened_cache.lock() = data.to_vec(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who a driver is, as the table of quirks names it, and in which version.
+//! The vendor and version of a driver, as the table of quirks names them.
 
 use crate::quirks::{Maker, Quirks};
 use ash::vk;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 
-/// What has work under way in this process.
+/// An object that has work pending in this process.
 pub trait Busy: Send + Sync {
     /// Waits until it is idle, or until `end`.
     fn drain(&self, end: Instant);
@@ -32,8 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long calls under way are waited for once devices are idle. Some wait for events that nobody sets.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Has the end of the process look after a driver of which a device was just made. `local`: the device, if its work runs in
-/// this process. What a GPU still has to do when the process is gone is the kernel's business.
+/// Registers a driver of which a device was just created with the end of the process. `local` is
+/// the device, if its work runs in this process. The kernel handles pending work of a GPU when the
+/// process has ended.
 pub fn register(local: Option<Weak<dyn Busy>>) {
     PROCESS.store(std::process::id(), Ordering::Release);
     if let Some(device) = local {

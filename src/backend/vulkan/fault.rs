@@ -1,4 +1,4 @@
-//! What the driver says of a lost device (VK_EXT_device_fault), for the log.
+//! The report of the driver about a lost device (VK_EXT_device_fault), for the log.
 
 use super::features::Extensions;
 use ash::{ext, vk};
@@ -16,8 +16,8 @@ impl Faults {
         Self(extensions.device_fault.then(new))
     }
 
-    /// What happened to a device that is lost: one line each for the fault, the addresses it concerns, and the vendor's
-    /// codes. Empty where the driver has nothing to say.
+    /// Describes the fault of a lost device: one line each for the fault, the addresses it
+    /// concerns, and the vendor's codes. Empty if the driver reports nothing.
     pub fn describe(&self) -> Vec<String> {
         let Some(table) = &self.0 else {
             return Vec::new();

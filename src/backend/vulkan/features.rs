@@ -17,11 +17,11 @@ pub struct Extensions {
     pub memory_budget: bool,
     /// With VK_KHR_map_memory2, which it needs.
     pub map_memory_placed: bool,
-    /// Of Vulkan 1.3, as an extension on 1.2.
+    /// maintenance4 of Vulkan 1.3, as an extension on 1.2.
     pub maintenance4: bool,
-    /// Of Vulkan 1.3, as an extension on 1.2.
+    /// shaderIntegerDotProduct of Vulkan 1.3, as an extension on 1.2.
     pub integer_dot_product: bool,
-    /// Of Vulkan 1.3, as an extension on 1.2.
+    /// subgroupSizeControl of Vulkan 1.3, as an extension on 1.2.
     pub subgroup_size_control: bool,
 }
 
@@ -32,7 +32,7 @@ pub fn has(list: &[vk::ExtensionProperties], name: &std::ffi::CStr) -> bool {
 }
 
 impl Extensions {
-    /// Those of a list that are used. `old`: of a device older than Vulkan 1.3.
+    /// Returns the extensions of a list that are used. `old`: the device is older than Vulkan 1.3.
     pub fn offered(list: &[vk::ExtensionProperties], old: bool) -> Self {
         Self {
             external_memory_host: has(list, ext::external_memory_host::NAME),
@@ -52,7 +52,7 @@ impl Extensions {
         }
     }
 
-    /// Those to enable, by name.
+    /// Returns the names of the extensions to enable.
     pub fn names(&self) -> Vec<*const std::ffi::c_char> {
         [
             (self.external_memory_host, ext::external_memory_host::NAME),
@@ -175,8 +175,8 @@ impl Features {
         features
     }
 
-    /// Of what is offered, that which is enabled: everything that shaders can gain from, nothing that costs
-    /// (robustness stays off).
+    /// Returns the offered features to enable: everything that shaders can gain from, nothing that
+    /// costs (robustness stays off).
     pub(super) fn wanted(&self) -> Self {
         let (c, v11, v12, v13) = (&self.core, &self.v11, &self.v12, &self.v13);
         let mut want = Self::default();

@@ -134,7 +134,7 @@ pub fn usage(write: bool) -> vk::ImageUsageFlags {
     }
 }
 
-/// What the device can do with every format, leaving out those that it cannot read.
+/// Returns the abilities of the device for every format, without those that it cannot read.
 pub fn supported(adapter: &Adapter) -> Vec<Support> {
     let limits = &adapter.caps.images;
     if limits.max_2d == 0 {

@@ -39,7 +39,7 @@ pub struct Heaps {
     host_read: Types,
 }
 
-/// What an allocation is for.
+/// The owner of an allocation.
 #[derive(Clone, Copy)]
 pub enum Owner {
     /// A buffer.

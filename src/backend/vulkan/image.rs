@@ -108,7 +108,7 @@ impl VulkanImage {
         }
     }
 
-    /// What kernels are given.
+    /// Returns the descriptor for kernels.
     pub fn descriptor(&self, write: bool) -> Result<Descriptor> {
         match &self.backing {
             Backing::Image { storage, .. } if write => {
@@ -298,9 +298,9 @@ pub fn texel_buffer(
     })
 }
 
-/// What images need of a device: samplers, and the way to their layout.
+/// The objects of a device that images share: samplers, and the transitions to their layout.
 pub struct Images {
-    /// Those that are not in their layout yet.
+    /// The images that are not in their layout yet.
     pub transitions: Transitions,
     heaps: Arc<Heaps>,
     samplers: Mutex<FxHashMap<u32, vk::Sampler>, { rank::SAMPLERS }>,

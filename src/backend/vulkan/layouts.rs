@@ -17,9 +17,9 @@ pub fn push_range(device: &LogicalDevice) -> vk::PushConstantRange {
 /// The layouts of a kernel.
 pub struct Layouts {
     device: Arc<LogicalDevice>,
-    /// Of set 0.
+    /// The layout of set 0.
     pub set: vk::DescriptorSetLayout,
-    /// Of pipelines.
+    /// The layout of pipelines.
     pub pipeline: vk::PipelineLayout,
 }
 
@@ -88,7 +88,7 @@ impl Drop for Layouts {
     }
 }
 
-/// Of images that are read. `texels`: texel buffers.
+/// Returns the descriptor type of images that are read. `texels`: texel buffers.
 pub fn sampled_type(texels: bool) -> vk::DescriptorType {
     if texels {
         vk::DescriptorType::UNIFORM_TEXEL_BUFFER
@@ -97,7 +97,7 @@ pub fn sampled_type(texels: bool) -> vk::DescriptorType {
     }
 }
 
-/// Of images that are written. `texels`: texel buffers.
+/// Returns the descriptor type of images that are written. `texels`: texel buffers.
 pub fn storage_type(texels: bool) -> vk::DescriptorType {
     if texels {
         vk::DescriptorType::STORAGE_TEXEL_BUFFER

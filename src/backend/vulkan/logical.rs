@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A VkDevice.
 pub struct LogicalDevice {
-    /// What it was made from. Also keeps the instance alive.
+    /// The physical device. It also keeps the instance alive.
     pub adapter: Arc<Adapter>,
     /// The device's entry points.
     pub raw: ash::Device,
@@ -23,7 +23,7 @@ pub struct LogicalDevice {
     pub external_memory_host: Option<ext::external_memory_host::Device>,
     /// VK_KHR_map_memory2, where memory can be mapped at an address of our choice.
     pub map_memory2: Option<khr::map_memory2::Device>,
-    /// What the driver says of a loss.
+    /// The driver's reports about a loss.
     faults: Faults,
     lost: AtomicBool,
 }

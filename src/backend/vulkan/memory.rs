@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What every buffer may be used for.
+/// The usage of every buffer.
 pub const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS.as_raw()
         | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
@@ -27,7 +27,7 @@ pub const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
         | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
 );
 
-/// What lies under a buffer.
+/// The memory behind a buffer.
 enum Backing {
     Managed(ManuallyDrop<Allocation>),
     Imported(vk::DeviceMemory),
@@ -94,7 +94,7 @@ impl VulkanMemory {
         self.shown && self.mapped.is_some()
     }
 
-    /// It is addresses with nothing behind them.
+    /// Returns true if it is a range of addresses without memory.
     pub fn is_addresses(&self) -> bool {
         matches!(&self.backing, Backing::Sparse(sparse) if sparse.pieces.is_empty())
     }

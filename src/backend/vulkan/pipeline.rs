@@ -21,7 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What pipelines of a device have in common: the driver's cache, and the layout of all kernels without images.
+/// The objects that pipelines of a device share: the driver's cache, and the layout of all kernels
+/// without images.
 pub struct Pipelines {
     /// The device.
     pub device: Arc<LogicalDevice>,
@@ -169,7 +170,7 @@ pub fn create_module(device: &LogicalDevice, words: &[u32]) -> Result<vk::Shader
         .map_err(|result| device.failed("vkCreateShaderModule", result))
 }
 
-/// What a pipeline is specialised by.
+/// The key of a pipeline: its specialisation constants.
 type Key = ([u32; 3], SmallVec<[(u32, u32); 4]>);
 
 /// Pipelines whose keys have one hash.

@@ -1,9 +1,9 @@
-//! What the device's arithmetic does where Vulkan is silent: fused multiply-add, exact division and square root,
-//! subnormal numbers.
+//! Measures the device's arithmetic where Vulkan leaves it open: fused multiply-add, exact division
+//! and square root, subnormal numbers.
 //!
-//! For drivers known here the answers stand in a table. For all others they are measured once, by a small kernel on
-//! chosen and random operands, and kept in the cache directory by driver and device UUID. Where measuring fails, the
-//! answer is "no", which costs speed and nothing else.
+//! For drivers known here the answers are in a table. For all others they are measured once, by a
+//! small kernel on chosen and random operands, and kept in the cache directory by driver and device
+//! UUID. If measuring fails, the answer is "no", which costs speed and nothing else.
 
 use crate::backend::{
     Device, DeviceError, MachineCode, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
@@ -47,7 +47,7 @@ pub struct Answers {
 /// llvmpipe computes with subnormals up to Mesa 25.0.7; 26.2.6 takes them for zeros, of `double`, too.
 const SUBNORMALS_GO: [u32; 3] = [25, 1, 0];
 
-/// What was measured of a driver once, so that not every process must. None: it is measured.
+/// Returns the recorded answers for a known driver, or `None` if they have to be measured.
 pub fn known(driver: vk::DriverId, version: [u32; 3]) -> Option<Answers> {
     let software = Arithmetic {
         fused_fma: false,

@@ -21,7 +21,7 @@ pub struct Queries {
 
 /// Two queries taken for an operation.
 pub struct QueryPair {
-    /// What the layers above call it.
+    /// The slot of the layers above.
     pub name: ProfileSlot,
     pool: vk::QueryPool,
     first: u32,

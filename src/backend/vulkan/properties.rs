@@ -1,4 +1,5 @@
-//! What a physical device tells of itself beyond its core properties, asked in one call, and what follows from it.
+//! The properties that a physical device reports beyond its core properties, queried in one call,
+//! and values derived from them.
 
 use super::features::{has, Extensions, Features};
 use super::subgroups::SubgroupControl;
@@ -8,7 +9,7 @@ use ash::{amd, ext, nv, vk};
 #[derive(Default)]
 #[allow(missing_docs)]
 pub struct Properties {
-    /// It is older than Vulkan 1.3.
+    /// Set if the device is older than Vulkan 1.3.
     pub old: bool,
     pub v11: vk::PhysicalDeviceVulkan11Properties<'static>,
     pub v12: vk::PhysicalDeviceVulkan12Properties<'static>,
@@ -35,7 +36,7 @@ impl Properties {
         list: &[vk::ExtensionProperties],
         extensions: &Extensions,
     ) -> Self {
-        let mut told = Self {
+        let mut reported = Self {
             old,
             subgroup_size_control: extensions.subgroup_size_control,
             maintenance4_known: extensions.maintenance4,
@@ -50,25 +51,25 @@ impl Properties {
             has(list, amd::shader_core_properties::NAME),
         );
         let mut base = vk::PhysicalDeviceProperties2::default()
-            .push_next(&mut told.v11)
-            .push_next(&mut told.v12);
+            .push_next(&mut reported.v11)
+            .push_next(&mut reported.v12);
         if !old {
-            base = base.push_next(&mut told.v13);
+            base = base.push_next(&mut reported.v13);
         }
         if extensions.maintenance4 {
-            base = base.push_next(&mut told.maintenance4);
+            base = base.push_next(&mut reported.maintenance4);
         }
         if extensions.subgroup_size_control {
-            base = base.push_next(&mut told.subgroup_size);
+            base = base.push_next(&mut reported.subgroup_size);
         }
         if extensions.integer_dot_product {
-            base = base.push_next(&mut told.dot_product);
+            base = base.push_next(&mut reported.dot_product);
         }
         if extensions.external_memory_host {
-            base = base.push_next(&mut told.import);
+            base = base.push_next(&mut reported.import);
         }
         if extensions.map_memory_placed {
-            base = base.push_next(&mut told.placed);
+            base = base.push_next(&mut reported.placed);
         }
         if has_pci {
             base = base.push_next(&mut pci);
@@ -81,14 +82,14 @@ impl Properties {
         }
         // SAFETY: the device belongs to the instance; the chain holds only structures that it knows.
         unsafe { instance.get_physical_device_properties2(device, &mut base) };
-        told.unchain();
-        told.pci = has_pci.then_some([
+        reported.unchain();
+        reported.pci = has_pci.then_some([
             pci.pci_domain,
             pci.pci_bus,
             pci.pci_device,
             pci.pci_function,
         ]);
-        told.compute_units = if has_sm {
+        reported.compute_units = if has_sm {
             Some(sm.shader_sm_count)
         } else if has_cores {
             Some(
@@ -99,7 +100,7 @@ impl Properties {
         } else {
             None
         };
-        told
+        reported
     }
 
     /// The links of the chain led to places that the structures leave now.
@@ -171,18 +172,18 @@ impl Properties {
         let there = features.v13.shader_integer_dot_product == vk::TRUE
             || features.dot_product.shader_integer_dot_product == vk::TRUE;
         let fast = if self.old {
-            let told = &self.dot_product;
+            let reported = &self.dot_product;
             [
-                told.integer_dot_product4x8_bit_packed_signed_accelerated,
-                told.integer_dot_product4x8_bit_packed_unsigned_accelerated,
-                told.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
+                reported.integer_dot_product4x8_bit_packed_signed_accelerated,
+                reported.integer_dot_product4x8_bit_packed_unsigned_accelerated,
+                reported.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
             ]
         } else {
-            let told = &self.v13;
+            let reported = &self.v13;
             [
-                told.integer_dot_product4x8_bit_packed_signed_accelerated,
-                told.integer_dot_product4x8_bit_packed_unsigned_accelerated,
-                told.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
+                reported.integer_dot_product4x8_bit_packed_signed_accelerated,
+                reported.integer_dot_product4x8_bit_packed_unsigned_accelerated,
+                reported.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
             ]
         };
         fast.map(|fast| there && fast == vk::TRUE)

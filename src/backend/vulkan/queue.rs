@@ -28,24 +28,26 @@ pub struct Queues {
     list: Vec<Queue>,
     next: AtomicUsize,
     /// Taken before the lock of a queue; where the driver needs it
-    /// ([`Tuning::pipelines_apart`](super::tuning::Tuning)).
+    /// ([`Tuning::serial_pipelines`](super::tuning::Tuning)).
     gate: Option<RwLock<(), { rank::SUBMISSION_GATE }>>,
 }
 
 impl Queues {
     /// The queues that the device was made with.
     pub fn new(device: &Arc<LogicalDevice>) -> Self {
-        let family = device.adapter.family;
+        let queue_family = device.adapter.queue_family;
         Self {
-            list: (0..family.count)
+            list: (0..queue_family.count)
                 .map(|index| Queue {
                     // SAFETY: the device was made with that many queues of the family.
-                    raw: Mutex::new(unsafe { device.raw.get_device_queue(family.index, index) }),
-                    class: queue_class(index, family.count),
+                    raw: Mutex::new(unsafe {
+                        device.raw.get_device_queue(queue_family.index, index)
+                    }),
+                    class: queue_class(index, queue_family.count),
                 })
                 .collect(),
             next: AtomicUsize::new(0),
-            gate: (device.adapter.tuning.pipelines_apart).then(RwLock::default),
+            gate: (device.adapter.tuning.serial_pipelines).then(RwLock::default),
             device: Arc::clone(device),
         }
     }

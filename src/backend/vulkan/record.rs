@@ -216,7 +216,7 @@ fn extent(region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> u64 {
         + region.bytes
 }
 
-/// What an operation does to memory.
+/// The accesses of an operation to memory.
 struct Footprint {
     accesses: Accesses,
     /// More than those, perhaps.
@@ -267,7 +267,7 @@ impl Batch {
         barrier::between(&self.tools.device, self.commands, stages);
     }
 
-    /// What an operation does to memory, which is kept alive from here on.
+    /// Returns the accesses of an operation to memory, which is kept alive from here on.
     fn footprint(&mut self, op: &Op<'_>) -> Result<Footprint> {
         let mut accesses = Accesses::new();
         let mut anything = false;

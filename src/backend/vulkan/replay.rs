@@ -33,7 +33,7 @@ fn buffer_flags(kind: ReplayKind) -> vk::BufferCreateFlags {
     }
 }
 
-/// What the device lacks for memory of `size` bytes.
+/// Returns an error if the device cannot replay memory of `size` bytes.
 fn check(device: &LogicalDevice, size: u64, kind: ReplayKind) -> Result {
     let adapter = &device.adapter;
     if !adapter.replays_addresses {

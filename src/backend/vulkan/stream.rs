@@ -38,7 +38,7 @@ pub struct VulkanStream {
     spare: Vec<Batch>,
     order: Order,
     queries: Queries,
-    told_of_loss: bool,
+    reported_loss: bool,
 }
 
 impl VulkanStream {
@@ -47,7 +47,7 @@ impl VulkanStream {
         let queues = &tools.heaps.queues;
         let queue = queues.pick(desc.priority);
         let timeline = Arc::new(VulkanTimeline::new(queues, queue, desc.throttle)?);
-        let timestamps = tools.device.adapter.family.timestamp_bits > 0;
+        let timestamps = tools.device.adapter.queue_family.timestamp_bits > 0;
         Ok(Self {
             queue,
             timeline_dyn: Arc::clone(&timeline) as Arc<dyn Timeline>,
@@ -58,7 +58,7 @@ impl VulkanStream {
             spare: Vec::new(),
             order: Order::default(),
             queries: Queries::new(desc.profiling && timestamps),
-            told_of_loss: false,
+            reported_loss: false,
             queues: Arc::clone(queues),
             clock: Arc::clone(clock),
             tools: Arc::clone(tools),
@@ -122,7 +122,7 @@ impl VulkanStream {
             None if self.in_flight.len() < 2 => Batch::new(&self.tools),
             None => return,
         };
-        // What fails here fails again, and is told of, when the batch is needed.
+        // What fails here fails again, and is reported when the batch is needed.
         if let Ok(mut batch) = batch {
             let _ = batch.begin();
             self.spare.push(batch);
@@ -131,7 +131,7 @@ impl VulkanStream {
 
     /// Says, once, which kernels had not finished when the device was lost.
     fn tell_of_loss(&mut self) {
-        if std::mem::replace(&mut self.told_of_loss, true) {
+        if std::mem::replace(&mut self.reported_loss, true) {
             return;
         }
         let unfinished = self

@@ -8,7 +8,7 @@
 pub struct SubgroupControl {
     least: u32,
     largest: u32,
-    /// That of kernels that require none (VkPhysicalDeviceVulkan11Properties::subgroupSize).
+    /// The size for kernels that require none (VkPhysicalDeviceVulkan11Properties::subgroupSize).
     usual: u32,
     /// Sub-groups in a work-group, at most, when a size is asked for (maxComputeWorkgroupSubgroups).
     most: u32,
@@ -41,7 +41,8 @@ impl SubgroupControl {
             .collect()
     }
 
-    /// What the pipeline of a kernel is to ask for, and the most of these in a work-group. None: it does not matter.
+    /// Returns the size that the pipeline of a kernel has to request, and the most sub-groups in a
+    /// work-group, or `None` if neither matters.
     pub fn asked(&self, required: Option<u32>, uses_subgroups: bool) -> Option<(u32, u32)> {
         let usual = uses_subgroups.then_some(self.usual);
         required.or(usual).map(|size| (size, self.most))

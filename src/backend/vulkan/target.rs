@@ -1,4 +1,5 @@
-//! What the compiler is told of a device: its features, its quirks, and what was measured of its arithmetic.
+//! The properties of a device that the compiler uses: its features, its quirks, and the
+//! measurements of its arithmetic.
 
 use super::features::Features;
 use super::probe::{Answers, Arithmetic};
@@ -31,16 +32,16 @@ fn float_caps(
     }
 }
 
-/// What the compiler is told of a device. `subgroup_size`: 0 where it varies.
+/// Returns the properties that the compiler uses. `subgroup_size`: 0 where it varies.
 pub fn of(
     features: &Features,
-    told: &Properties,
+    reported: &Properties,
     quirks: Quirks,
     limits: &vk::PhysicalDeviceLimits,
     answers: &Answers,
     subgroup_size: u32,
 ) -> Target {
-    let v12 = &told.v12;
+    let v12 = &reported.v12;
     let on = |flag: vk::Bool32| flag == vk::TRUE;
     let fp16 = on(features.v12.shader_float16) && on(features.v11.storage_buffer16_bit_access);
     let fp64 = on(features.core.shader_float64);
@@ -138,8 +139,8 @@ pub fn of(
         device_filters: crate::util::config::get().device_filters,
         checks_images: false,
         storage_image_read: on(features.core.shader_storage_image_read_without_format),
-        dot_4x8: told.dot_4x8(features),
-        subgroup_ops: told.subgroup_ops(),
+        dot_4x8: reported.dot_4x8(features),
+        subgroup_ops: reported.subgroup_ops(),
         subgroup_size,
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
         clock_device: on(features.clock.shader_device_clock),

@@ -492,9 +492,9 @@ fn values_and_empty_submissions() {
 
 /// Every thread makes pipelines and runs them, on a device on which neither may happen during the other.
 #[test]
-fn pipelines_are_made_apart_from_submissions() {
+fn serial_pipelines_wait_for_submissions() {
     let _silence = Silence::new();
-    let Some(device) = device_with(|tuning| tuning.pipelines_apart = true) else {
+    let Some(device) = device_with(|tuning| tuning.serial_pipelines = true) else {
         return;
     };
     let code = device

@@ -24,7 +24,7 @@ pub struct AccessedRange {
 /// The accesses of one operation.
 pub type Accesses = SmallVec<[AccessedRange; 16]>;
 
-/// What was accessed since the last barrier.
+/// The accesses since the last barrier.
 #[derive(Debug, Default)]
 pub struct Tracker {
     reads: SmallVec<[(u64, u64); 16]>,
@@ -101,10 +101,10 @@ impl Tracker {
     }
 }
 
-/// What the next operation of a stream must come after.
+/// The dependencies of the next operation of a stream.
 #[derive(Debug, Default)]
 pub struct Order {
-    /// What was recorded since the last barrier.
+    /// The accesses since the last barrier.
     pub tracker: Tracker,
     /// Memory written by another stream, whose completion the host has seen, must be made visible.
     pub acquire: bool,

@@ -35,7 +35,8 @@ struct State {
     queue: usize,
 }
 
-/// What a submission has to do for new images. Others wait until it is dropped.
+/// The transitions that a submission makes for new images. Other submissions wait until it is
+/// dropped.
 pub struct PendingTransitions<'a> {
     state: MutexGuard<'a, State>,
     queue: usize,
@@ -70,7 +71,7 @@ impl Transitions {
         Ok(())
     }
 
-    /// What a submission to `queue` has to do first. None: nothing.
+    /// Returns the transitions that a submission to `queue` has to make first, if any.
     pub fn pending(
         &self,
         device: &LogicalDevice,
@@ -121,7 +122,7 @@ impl Transitions {
 }
 
 impl PendingTransitions<'_> {
-    /// What a submission without new images waits for.
+    /// Returns the semaphores that a submission without new images waits for.
     pub fn waits(&self) -> impl Iterator<Item = (vk::Semaphore, u64)> + use<'_> {
         self.semaphore
             .iter()

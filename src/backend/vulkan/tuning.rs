@@ -18,7 +18,7 @@ pub struct Tuning {
     /// limited wait costs 12 us.
     pub slice_ns: u64,
     /// Nothing is submitted while a pipeline is made, and pipelines are made one by one.
-    pub pipelines_apart: bool,
+    pub serial_pipelines: bool,
     /// How long a work-group may run before the device is lost, for the log.
     pub group_limit: Option<Duration>,
 }
@@ -39,7 +39,7 @@ impl Tuning {
             spin_ns: if gpu { 200_000 } else { 100_000 },
             spin_yields: !gpu,
             slice_ns: if_quirk(Quirk::LateWakeUps, 1_000_000),
-            pipelines_apart: quirks.has(Quirk::PipelinesApart),
+            serial_pipelines: quirks.has(Quirk::SerialPipelines),
             group_limit: quirks
                 .has(Quirk::LongGroups)
                 .then_some(Duration::from_secs(4)),

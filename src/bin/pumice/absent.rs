@@ -7,17 +7,17 @@ use std::path::Path;
 /// A device that is not offered, or something else that is not there.
 #[derive(Debug, PartialEq)]
 pub struct Absent {
-    /// What.
+    /// The name of the device.
     pub name: String,
     /// Why.
     pub reason: String,
-    /// What would bring it.
+    /// The remedy.
     pub remedy: String,
     /// Somebody wants it so, or it is no loss.
     pub on_purpose: bool,
 }
 
-/// What there is to say of the machine's devices.
+/// The devices of the machine, present and absent.
 #[derive(Debug, Default, PartialEq)]
 pub struct Report {
     /// Names of the Vulkan devices that are offered.

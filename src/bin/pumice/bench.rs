@@ -49,7 +49,8 @@ kernel void multiply_add_double(global float *out, float af, float bf) {
 #endif
 ";
 
-/// What is known: of a processor with two cores and AVX-512 (docs/performance.md), and of an NVIDIA H200 with NVIDIA's own OpenCL.
+/// The known figures of a row: of a processor with two cores and AVX-512 (docs/performance.md), and
+/// of an NVIDIA H200 with NVIDIA's own OpenCL.
 struct Row {
     name: &'static str,
     unit: &'static str,
@@ -251,7 +252,7 @@ const ROWS: &[(Row, Measure)] = &[
     }),
 ];
 
-/// What is measured with.
+/// The objects of a measurement.
 struct Rig {
     context: Ref<Context>,
     queue: Ref<Queue>,
@@ -260,7 +261,7 @@ struct Rig {
     b: Ref<Mem>,
     c: Ref<Mem>,
     size: usize,
-    /// What `a` holds.
+    /// The contents of `a`.
     host: Vec<u8>,
     /// How long a row is measured.
     span: Duration,

@@ -11,7 +11,7 @@ use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Program};
 use std::sync::Arc;
 
-/// What to print.
+/// The form of output.
 #[derive(Clone, Copy, PartialEq)]
 enum Emit {
     Spirv,
@@ -93,7 +93,7 @@ fn parse(matches: &ArgMatches) -> Arguments {
     }
 }
 
-/// What the compiler says, with the name of the file.
+/// Returns the compiler's messages with the name of the file.
 fn named(log: &str, file: &str) -> String {
     let called = format!("{}:", compile::clang::FILE_NAME);
     let from = format!("from {called}");

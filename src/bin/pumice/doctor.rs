@@ -29,7 +29,7 @@ pub(super) enum Health {
 pub(super) struct Finding {
     state: Health,
     what: String,
-    /// What to do about it.
+    /// The remedy.
     remedy: Option<String>,
 }
 
@@ -222,7 +222,7 @@ fn vulkan_devices(offered: &[Ref<Device>]) -> Vec<Finding> {
     findings
 }
 
-/// What to do where there is no compiler.
+/// The remedy for a missing compiler.
 pub const INSTALL_CLANG: &str =
     "install clang 20 or newer (Debian 12: clang-22), or clang and llvm-spirv of one version";
 

@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(wrong.unwrap_err().kind(), ErrorKind::UnknownArgument);
     }
 
-    /// What belongs to the program that is run is none of ours.
+    /// Checks that arguments after the program are passed to it.
     #[test]
     fn arguments_of_programs_are_theirs() {
         let line = ["pumice", "run", "program", "--help", "-x", "--", "y"];

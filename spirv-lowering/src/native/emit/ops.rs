@@ -277,7 +277,7 @@ impl Emitter<'_> {
             Op::Bitcast if a.ty() == to => a.clone(),
             Op::Bitcast => {
                 let mut value = a.clone();
-                if self.shape.halves_apart && a.ty() == LlvmType::I16 && to == LlvmType::HALF {
+                if self.shape.halves_of_masks && a.ty() == LlvmType::I16 && to == LlvmType::HALF {
                     value = self.llvm.in_register(a);
                 }
                 self.llvm.cast(Cast::Bitcast, &value, to)

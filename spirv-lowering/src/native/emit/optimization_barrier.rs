@@ -51,7 +51,7 @@ impl Emitter<'_> {
     pub(super) fn fenced(&mut self, value: Value, vector: Operand) -> Operand {
         let ty = vector.ty();
         let integer = ty.is_int() && ty.element() != LlvmType::BIT;
-        if !self.shape.merges_apart || !integer || !is_bit_choice(self.func, value) {
+        if !self.shape.merged_bits || !integer || !is_bit_choice(self.func, value) {
             return vector;
         }
         if ty.size() % 32 != 0 {

@@ -1,4 +1,4 @@
-//! What memory there is, by address.
+//! The allocations of all devices, by address.
 
 use crate::util::lock::{rank, Mutex};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ pub struct Allocation {
     pub base: u64,
     /// Bytes, as asked for.
     pub size: u64,
-    /// It is the application's, among other memory of it.
+    /// Set if it is a part of the application's own memory.
     pub imported: bool,
 }
 
@@ -25,7 +25,7 @@ pub fn add(new: Allocation) {
     entry.1 += 1;
 }
 
-/// It is gone.
+/// Removes an allocation.
 pub fn remove(base: u64, size: u64) {
     let mut all = ALL.lock();
     if let Some((_, count)) = all.get_mut(&(base, size)) {
@@ -44,7 +44,7 @@ pub fn holding(address: u64) -> Option<Allocation> {
     holds.max_by_key(|one| one.size)
 }
 
-/// The memory that ends last before an address, and what begins first behind it.
+/// The memory that ends last before an address, and what begins first past it.
 pub fn around(address: u64) -> (Option<Allocation>, Option<Allocation>) {
     let all = ALL.lock();
     let before = all.range(..=(address, u64::MAX)).map(|(_, (one, _))| *one);
@@ -93,7 +93,7 @@ impl Given {
             })
     }
 
-    /// What of an allocation the launch may access around an address in it.
+    /// Returns the part of an allocation around an address that the launch may access.
     pub fn around(&self, whole: Allocation, address: u64) -> Option<Allocation> {
         let mut parts = self.of(whole).peekable();
         if parts.peek().is_none() {
@@ -105,8 +105,8 @@ impl Given {
     /// The part of an allocation that is nearest to an address beside all of them.
     pub fn nearest(&self, whole: Allocation, address: u64) -> Option<Allocation> {
         self.of(whole).min_by_key(|part| {
-            let behind = address.saturating_sub(part.base + part.size);
-            behind.max(part.base.saturating_sub(address))
+            let past = address.saturating_sub(part.base + part.size);
+            past.max(part.base.saturating_sub(address))
         })
     }
 }

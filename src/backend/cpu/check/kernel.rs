@@ -13,9 +13,9 @@ use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::native::{self, Packing};
 
-/// What a launch is told.
+/// The arguments of a checked launch.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct LaunchArgs<'a> {
     /// Specialisation constant and bytes of each argument in local memory.
     pub local_args: &'a [(u32, u32)],
     /// The argument block.
@@ -54,7 +54,7 @@ impl CheckedKernel {
     ///
     /// # Safety
     /// As for the code of the kernel: the launch may access the memory that its arguments lead to, and its images.
-    pub unsafe fn run(&self, groups: [u32; 3], local_size: [u32; 3], told: Told) -> bool {
+    pub unsafe fn run(&self, groups: [u32; 3], local_size: [u32; 3], args: LaunchArgs) -> bool {
         let Some(module) = &self.module else {
             return false;
         };
@@ -78,17 +78,17 @@ impl CheckedKernel {
             implicit: &self.interface.implicit,
             groups,
             local_size,
-            push: told.push,
-            local_args: told.local_args,
+            push: args.push,
+            local_args: args.local_args,
             lanes: self.lanes,
             claims: claims.as_deref().map(|claims| (claims, packing.order())),
         };
         // What launches change comes back when they are over: two must not take one place of a device queue.
         let _one = self.interface.enqueues().then(|| ENQUEUING.lock());
-        let given = Given::new(told.given);
+        let given = Given::new(args.given);
         let (mut real, mut memory) = (Real::new(&given), Memory::new());
         // SAFETY: as the caller promises.
-        let mut images = unsafe { Bound::new(told.descriptors) };
+        let mut images = unsafe { Bound::new(args.descriptors) };
         match run_checked(&launch, checks, &mut real, &mut images, &mut memory) {
             Ok(findings) => {
                 let said = findings.wrong.iter();

@@ -16,7 +16,7 @@ mod kernel;
 mod report;
 mod source;
 
-pub use kernel::{CheckedKernel, Told};
+pub use kernel::{CheckedKernel, LaunchArgs};
 
 /// Bytes to both sides of memory that nothing may access.
 pub const ROOM: usize = 16 << 20;

@@ -10,7 +10,7 @@ use spirv_lowering::interp::{Finding, Pixel, WorkItem, Wrong};
 use spirv_lowering::ir::types::Space;
 use std::fmt::Write;
 
-/// Places of which it has been said. A program that launches a kernel a thousand times is told once.
+/// Places of which it has been said. It is reported once to a program that launches a kernel a thousand times.
 static SAID: Mutex<Option<FxHashSet<String>>, { rank::CHECK_REPORTS }> = Mutex::new(None);
 
 /// Says it, unless it has been said.
@@ -188,9 +188,9 @@ fn nearest(given: &Given, address: u64) -> String {
         };
     }
     let (before, after) = allocations::around(address);
-    let behind = before.map(|one| (address - (one.base + one.size), one));
+    let past = before.map(|one| (address - (one.base + one.size), one));
     let ahead = after.map(|one| (one.base - address, one));
-    match (behind, ahead) {
+    match (past, ahead) {
         _ if address < 4096 => "a null pointer".to_owned(),
         (Some((gap, one)), other) if other.is_none_or(|(far, _)| gap <= far) => {
             format!("{gap} bytes behind the end of {}", shown(one))

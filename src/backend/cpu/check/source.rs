@@ -73,9 +73,9 @@ impl Word {
     }
 }
 
-/// What a launch has got so far.
+/// The memory that a launch has read so far.
 pub struct Real<'a> {
-    /// What the launch was given.
+    /// The memory that was passed to the launch.
     given: &'a Given,
     /// Contents at first of each piece, by address; of what was done atomically, the contents then.
     pieces: BTreeMap<u64, Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What is left to do with a device that was lost: nothing waits, nothing is submitted, all can be let go.
+//! Tests of a lost device: nothing waits, nothing is submitted, everything can be released.
 
 use super::super::timeline::VulkanTimeline;
 use super::*;

@@ -1,5 +1,5 @@
-//! What drivers with several cards say to one address on all of them. Run by hand, since it prints what it finds:
-//! `cargo test --release -p pumice --lib several_cards -- --ignored --nocapture`.
+//! Prints how drivers with several cards handle one address on all of them. Run by hand: `cargo
+//! test --release -p pumice --lib several_cards -- --ignored --nocapture`.
 
 use super::*;
 use crate::backend::mirror::Mirror;

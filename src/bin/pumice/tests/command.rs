@@ -114,7 +114,7 @@ fn reflection_has_the_types_of_the_source() {
     assert_eq!(types, expected.map(|ty| format!("\"{ty}\",")), "{text}");
 }
 
-/// What cannot be written for another reason is a failure.
+/// Checks that a failed write is a failure, unless the reader has gone.
 #[test]
 fn a_full_disk_is_a_failure() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
