@@ -1,5 +1,6 @@
-//! Claims of the vectoriser about the lanes of a pack, as data: [`native`](crate::native) makes
-//! them, and [`interp`](crate::interp) checks them for every execution of every value.
+//! Claims of the vectoriser about the lanes of a pack, and of other analyses about each work-item,
+//! as data: [`native`](crate::native) makes them, and [`interp`](crate::interp) checks them for
+//! every execution of every value.
 
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::Function;
@@ -22,14 +23,37 @@ pub enum Claim {
     Same,
     /// Lane n has the value of lane 0 plus n times the stride.
     Stride(i64),
+    /// Each value is within a bound, whatever the others are.
+    Each(Bound),
+}
+
+/// A bound of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bound {
+    /// The value is a multiple of a power of two.
+    Multiple(u32),
+    /// The value, without a sign, is not larger.
+    AtMost(u64),
+    /// The back edges of a loop are taken so many times at most each time that it is entered.
+    Repeats(u64),
 }
 
 impl Claim {
-    /// Returns the difference of a lane's value to the one before.
-    pub fn stride(self) -> i64 {
+    /// Returns the difference of a lane's value to the one before, or `None` if none is claimed.
+    pub fn stride(self) -> Option<i64> {
         match self {
-            Self::Same => 0,
-            Self::Stride(stride) => stride,
+            Self::Same => Some(0),
+            Self::Stride(stride) => Some(stride),
+            Self::Each(_) => None,
+        }
+    }
+
+    /// Returns true if a value contradicts the claim, whatever the other lanes have.
+    pub fn excludes(self, value: u64) -> bool {
+        match self {
+            Self::Each(Bound::Multiple(of)) => value % u64::from(of.max(1)) != 0,
+            Self::Each(Bound::AtMost(most) | Bound::Repeats(most)) => value > most,
+            Self::Same | Self::Stride(_) => false,
         }
     }
 }
@@ -39,6 +63,9 @@ impl fmt::Display for Claim {
         match self {
             Self::Same => f.write_str("the same in all lanes"),
             Self::Stride(stride) => write!(f, "a stride of {stride} from lane to lane"),
+            Self::Each(Bound::Multiple(of)) => write!(f, "a multiple of {of}"),
+            Self::Each(Bound::AtMost(most)) => write!(f, "at most {most:#x}"),
+            Self::Each(Bound::Repeats(most)) => write!(f, "at most {most} repetitions"),
         }
     }
 }
@@ -60,6 +87,10 @@ pub struct Claims {
     pub escapes: FxHashSet<(Block, Value)>,
     /// The headers of the loops around each block, outer ones first.
     pub loops: SecondaryMap<Block, Vec<Block>>,
+    /// The bounds of values, and the analyses that claim them.
+    pub bounds: FxHashMap<Value, Vec<(Bound, &'static str)>>,
+    /// How often the loops with these headers are repeated at most.
+    pub repeats: FxHashMap<Block, u64>,
 }
 
 /// A claim that does not hold.

@@ -1,17 +1,18 @@
-//! The vectoriser's claims about the lanes of packs hold for every value of generated kernels, in every execution.
+//! The vectoriser's claims about the lanes of packs, and what other analyses claim, hold for every value of generated
+//! kernels, in every execution.
 //!
 //! `CLAIMS_FIRST=7 CLAIMS_COUNT=100000 cargo test --release --test claims -- --ignored` checks as many.
 
-use spirv_lowering::claims::{Claim, Claims, FalseClaim};
+use spirv_lowering::claims::{Bound, Claim, Claims, FalseClaim};
 use spirv_lowering::interface::KernelInterface;
-use spirv_lowering::interp::{self, run_claimed, Lowered, Options as RunOptions};
+use spirv_lowering::interp::{self, run_claimed, Lowered, NdRange, Options as RunOptions};
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::native::{self, Packing};
 use spirv_lowering::options::Options;
 use spirv_lowering::program::Program;
 use spirv_lowering::target::Target;
-use spirv_lowering::testing::generate::{generate, Case};
+use spirv_lowering::testing::generate::{generate, Case, CaseArg, Kind};
 use spirv_lowering::testing::shrink::shrink;
 
 /// Lanes of packs: 128, 256 and 512 bits.
@@ -41,7 +42,12 @@ fn claimed(case: &Case, lanes: u32) -> Result<Claimed, String> {
         ..Target::processor(lanes)
     };
     let program = Program::from_module(case.module.clone());
-    let lowered = program.lower("k", &target, &mut Options::default());
+    // Counters keep their 64 bits, so that something is claimed of them.
+    let mut options = Options {
+        skip: &["narrow_params"],
+        ..Options::default()
+    };
+    let lowered = program.lower("k", &target, &mut options);
     let lowered = lowered.map_err(|error| error.to_string())?;
     let module = parse_module(&lowered.kir).map_err(|error| error.to_string())?;
     let range = &case.range;
@@ -135,6 +141,7 @@ fn false_claims_are_found() {
                 *claim = match *claim {
                     Claim::Same => Claim::Stride(4),
                     Claim::Stride(stride) => Claim::Stride(stride + 1),
+                    each => each,
                 };
             }
         }
@@ -154,6 +161,82 @@ fn false_claims_are_found() {
         found += wrong.iter().filter(|c| c.claim == Claim::Same).count();
     }
     assert!(found > 1 && of_addresses > 1, "{found}, {of_addresses}");
+}
+
+/// A kernel with two loops: of a number of iterations that is known, and of one that is extended from 32 bits.
+const COUNTERS: &str = "kernel \"k\" fn0 {
+  pointer global \"out\" \"ulong*\" global none
+}
+func fn0 \"k\" export (ptr.global) -> () {
+block0(v0: ptr.global):
+  v1 = const 0 : i64
+  v2 = const 1 : i64
+  v3 = const 7 : i64
+  v4 = load.align4 v0 : i32
+  v5 = zext v4 : i64
+  jump block1(v1, v1)
+block1(v6: i64, v7: i64):
+  v8 = imul v7, v3 : i64
+  v9 = iadd v8, v5 : i64
+  v10 = iadd v6, v2 : i64
+  v11 = icmp.ult v10, v3 : bool
+  br v11, block1(v10, v9), block2(v1, v9)
+block2(v12: i64, v13: i64):
+  v14 = imul v13, v3 : i64
+  v15 = iadd v14, v12 : i64
+  v16 = iadd v12, v2 : i64
+  v17 = icmp.ult v16, v5 : bool
+  br v17, block2(v16, v15), block3
+block3:
+  v18 = builtin.global_id.0 : i64
+  v19 = const 8 : i64
+  v20 = imul v18, v19 : i64
+  v21 = iadd v20, v19 : i64
+  v22 = ptr_add v0, v21 : ptr.global
+  store.align8 v22, v15
+  return
+}
+";
+
+fn counters() -> Case {
+    let mut buffer = vec![0u8; 9 * 8];
+    buffer[0] = 5;
+    Case {
+        module: parse_module(COUNTERS).unwrap(),
+        range: NdRange::linear(8, 8),
+        args: vec![CaseArg::Buffer(0)],
+        buffers: vec![buffer],
+        kind: Kind::Plain,
+    }
+}
+
+/// Makes bounds false; those that hold of any number stay.
+fn falsify(pieces: &mut [Claims]) {
+    for piece in pieces {
+        for (bound, _) in piece.bounds.values_mut().flatten() {
+            *bound = match *bound {
+                Bound::Multiple(of) => Bound::Multiple(of << 12),
+                _ => Bound::AtMost(0),
+            };
+        }
+        piece.repeats.values_mut().for_each(|most| *most /= 2);
+    }
+}
+
+#[test]
+fn false_bounds_are_found() {
+    let case = counters();
+    let mut it = claimed(&case, 4).unwrap();
+    assert_eq!(run(&case, &it, 4).unwrap(), []);
+    falsify(&mut it.pieces);
+    let wrong = run(&case, &it, 4).unwrap();
+    for analysis in ["alignment", "counters", "iterations"] {
+        let analysis = format!("analysis::{analysis}");
+        assert!(
+            wrong.iter().any(|claim| claim.analysis == analysis),
+            "{analysis}: {wrong:?}"
+        );
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use super::position::LocalPosition;
 use super::scalar::Scalar;
-use crate::claims::{Claim, Claims, FalseClaim, Order};
+use crate::claims::{Bound, Claim, Claims, FalseClaim, Order};
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::function::InstData;
 use crate::ir::op::Op;
@@ -32,6 +32,8 @@ enum Site {
     Use(Block, usize, Value),
     Reach(Inst),
     Slot(Inst),
+    Bound(Value, Bound),
+    Loop(Block),
 }
 
 /// The claims of a kernel while it runs.
@@ -104,12 +106,17 @@ impl<'a> Checker<'a> {
             path: path.unwrap_or_default(),
         };
         let bits = value.bits & ty.mask();
-        let from = |lane: u32, bits: u64| {
-            let more = (claim.stride() as u64).wrapping_mul(lane.into());
-            bits.wrapping_sub(more) & ty.mask()
-        };
-        let &mut (other, before) = self.seen.entry(key).or_insert((lane, bits));
-        if from(lane, bits) == from(other, before) {
+        let (mut other, mut before) = (lane, bits);
+        if let Some(stride) = claim.stride() {
+            let from = |lane: u32, bits: u64| {
+                let more = (stride as u64).wrapping_mul(lane.into());
+                bits.wrapping_sub(more) & ty.mask()
+            };
+            (other, before) = *self.seen.entry(key).or_insert((lane, bits));
+            if from(lane, bits) == from(other, before) {
+                return;
+            }
+        } else if !claim.excludes(bits) {
             return;
         }
         self.known.insert((self.piece, site));
@@ -123,7 +130,7 @@ impl<'a> Checker<'a> {
             piece: self.piece,
             analysis,
             value: match site {
-                Site::Value(value) => match func.def_inst(value) {
+                Site::Value(value) | Site::Bound(value, _) => match func.def_inst(value) {
                     Some(inst) => text(inst),
                     None => format!("{value}, a parameter"),
                 },
@@ -133,6 +140,7 @@ impl<'a> Checker<'a> {
                     format!("{value} where {block} has it: {place}")
                 }
                 Site::Reach(inst) | Site::Slot(inst) => text(inst),
+                Site::Loop(header) => format!("the loop at {header}"),
             },
             claim,
             lanes: [(other, before), (lane, bits)],
@@ -148,6 +156,10 @@ impl<'a> Checker<'a> {
             let ty = piece.func.ty(value);
             let claim = (claim, "native::classes");
             self.check(item, Site::Value(value), claim, (ty, bits), inst);
+        }
+        for &(bound, analysis) in piece.bounds.get(&value).into_iter().flatten() {
+            let (ty, claim) = (piece.func.ty(value), (Claim::Each(bound), analysis));
+            self.check(item, Site::Bound(value, bound), claim, (ty, bits), inst);
         }
     }
 
@@ -189,6 +201,12 @@ impl<'a> Checker<'a> {
                 }
             }
             path.extend(around.iter().skip(same).map(|&l| (l, 0)));
+            if let (Some(&most), Some(&(header, count))) = (piece.repeats.get(&block), path.last())
+            {
+                let claim = (Claim::Each(Bound::Repeats(most)), "analysis::iterations");
+                let count = (Type::I64, Scalar::known(count.into()));
+                self.check(item, Site::Loop(header), claim, count, None);
+            }
         }
         for &(param, bits) in params {
             self.value(item, param, bits, None);
@@ -248,8 +266,8 @@ impl<'a> Checker<'a> {
         let ty = piece.func.ty(stored);
         let kind = (claim, "native::regions");
         self.check(item, Site::Slot(inst), kind, (ty, *value), Some(data));
-        if value.unknown & ty.mask() == 0 {
-            let more = (claim.stride() as u64).wrapping_mul(self.lane(item).into());
+        if let (0, Some(stride)) = (value.unknown & ty.mask(), claim.stride()) {
+            let more = (stride as u64).wrapping_mul(self.lane(item).into());
             value.bits = value.bits.wrapping_sub(more) & ty.mask();
         }
     }

@@ -1,12 +1,20 @@
-//! The claims of the vectoriser, in a form that the interpreter checks.
+//! Collects the claims of the vectoriser and of other analyses, in a form that the interpreter
+//! checks.
 
 use super::classes::Classes;
 use super::strides::{Class, Reach};
 use super::tree::Tree;
 use super::{regions, Packing, Region};
-use crate::claims::{Claim, Claims};
+use crate::analysis::alignment::Alignments;
+use crate::analysis::cfg::Cfg;
+use crate::analysis::counters;
+use crate::analysis::dom::DomTree;
+use crate::analysis::iterations;
+use crate::analysis::loops::LoopForest;
+use crate::claims::{Bound, Claim, Claims};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, SecondaryMap};
+use crate::ir::function::Function;
 use crate::ir::module::Module;
 use crate::ir::op::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,7 +33,55 @@ pub fn claims(module: &Module, packing: Packing) -> Result<Vec<Claims>> {
     let kernel = module.kernels.first().ok_or_else(none)?;
     let func = module.functions.get(kernel.func).ok_or_else(none)?;
     let pieces = regions::split(func, packing)?;
-    pieces.into_iter().map(|piece| of(piece, packing)).collect()
+    let pieces = pieces.into_iter().map(|piece| of(piece, packing));
+    let mut pieces = pieces.collect::<Result<Vec<Claims>>>()?;
+    match &mut pieces[..] {
+        // Structured control flow has the values and loops of before, but passes values through more blocks than the
+        // analyses follow.
+        [whole] => bound(whole, func, module),
+        pieces => pieces.iter_mut().for_each(|piece| {
+            let func = piece.func.clone();
+            bound(piece, &func, module);
+        }),
+    }
+    Ok(pieces)
+}
+
+/// Adds the claims about values of each work-item, and about loops.
+fn bound(claims: &mut Claims, func: &Function, module: &Module) {
+    let Claims {
+        bounds, repeats, ..
+    } = claims;
+    let cfg = Cfg::new(func);
+    let mut claim = |value, bound, analysis| {
+        if func.as_const(value).is_none() {
+            bounds.entry(value).or_default().push((bound, analysis));
+        }
+    };
+    let aligned = |id| module.globals.get(id).map_or(1, |global| global.align);
+    let alignments = Alignments::new(func, &[], aligned);
+    for &block in cfg.rpo() {
+        let insts = &func.blocks[block].insts;
+        let results = insts.iter().flat_map(|&inst| &func.insts[inst].results);
+        for &value in func.blocks[block].params.iter().chain(results) {
+            let of = alignments.of(value);
+            if of > 1 {
+                claim(value, Bound::Multiple(of), "analysis::alignment");
+            }
+        }
+    }
+    for counter in counters::within_32_bits(func, &cfg) {
+        let results = &func.insts[counter.next].results;
+        for &value in results.iter().chain([&counter.param]) {
+            claim(value, Bound::AtMost(u32::MAX.into()), "analysis::counters");
+        }
+    }
+    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    for lp in forest.loops.values().filter(|_| forest.is_reducible()) {
+        if let Some(most) = iterations::trips(func, lp) {
+            repeats.insert(lp.header, most);
+        }
+    }
 }
 
 fn of(piece: Region, packing: Packing) -> Result<Claims> {
@@ -38,6 +94,8 @@ fn of(piece: Region, packing: Packing) -> Result<Claims> {
         slots: FxHashMap::default(),
         escapes: FxHashSet::default(),
         loops: SecondaryMap::new(),
+        bounds: FxHashMap::default(),
+        repeats: FxHashMap::default(),
         func,
     };
     let func = &claims.func;
