@@ -18,7 +18,7 @@ pub struct ClError {
 pub type ClResult<T = ()> = Result<T, ClError>;
 
 impl ClError {
-    /// An error with its reason.
+    /// Creates an error with its reason.
     pub fn new(code: cl_int, what: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -57,7 +57,7 @@ impl From<DeviceError> for ClError {
     }
 }
 
-/// The name of an error code as the headers spell it.
+/// Returns the name of an error code as the headers spell it.
 pub fn name(code: cl_int) -> &'static str {
     macro_rules! names {
         ($($name:ident)*) => { match code { $(cl::$name => stringify!($name),)* _ => "unknown error" } };

@@ -86,9 +86,9 @@ impl Features {
         }
     }
 
-    /// The OpenCL version of the device. 3.1 requires sub-groups (with extended types, rotate, shuffle and relative
-    /// shuffle), SPIR-V 1.0 to 1.4, device UUID, extended bit operations, integer dot products, SPIR-V queries and
-    /// suggested work-group sizes.
+    /// Returns the OpenCL version of the device. 3.1 requires sub-groups (with extended types,
+    /// rotate, shuffle and relative shuffle), SPIR-V 1.0 to 1.4, device UUID, extended bit
+    /// operations, integer dot products, SPIR-V queries and suggested work-group sizes.
     pub fn version(&self) -> (u32, u32) {
         match self.subgroups {
             true => VERSION,
@@ -96,7 +96,7 @@ impl Features {
         }
     }
 
-    /// Extensions of the device. The first table are those of the platform.
+    /// Returns the extensions of the device. The first table are those of the platform.
     pub fn extensions(&self) -> Vec<Versioned> {
         let one = (1, 0, 0);
         let mut list = platform_extensions();
@@ -409,7 +409,7 @@ impl Features {
     }
 }
 
-/// Extensions that do not depend on a device.
+/// Returns the extensions that do not depend on a device.
 pub fn platform_extensions() -> Vec<Versioned> {
     vec![
         ("cl_khr_icd", (1, 0, 0)),
@@ -417,7 +417,7 @@ pub fn platform_extensions() -> Vec<Versioned> {
     ]
 }
 
-/// A list of names as the space-separated string of the older queries.
+/// Returns a list of names as the space-separated string of the older queries.
 pub fn names(list: &[Versioned]) -> String {
     list.iter()
         .map(|(name, _)| *name)

@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The error for a handle that is not a live object of this kind.
+    /// Returns the error for a handle that is not a live object of this kind.
     pub fn invalid(self) -> cl_int {
         match self {
             Self::Platform => cl::CL_INVALID_PLATFORM,
@@ -136,12 +136,12 @@ impl<T: Body> Object<T> {
         address as *mut c_void
     }
 
-    /// The handle, without a reference: for queries that return objects.
+    /// Returns the handle, without a reference: for queries that return objects.
     pub fn handle(self: &Arc<Self>) -> *mut c_void {
         Arc::as_ptr(self) as *mut c_void
     }
 
-    /// The number of references that the application holds.
+    /// Returns the number of references that the application holds.
     pub fn api_refs(&self) -> cl_uint {
         self.api_refs.load(Ordering::Acquire)
     }
@@ -169,7 +169,8 @@ fn invalid(kind: Kind) -> ClError {
     ClError::new(kind.invalid(), "not a live object of this type")
 }
 
-/// The live object behind a handle, or the error that the specification gives for an invalid one.
+/// Returns the live object behind a handle, or the error that the specification gives for an
+/// invalid one.
 pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
     let address = handle as usize;
     let found = {
@@ -185,7 +186,7 @@ pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
         .ok_or_else(|| invalid(T::KIND))
 }
 
-/// The kind of a live object.
+/// Returns the kind of a live object.
 pub fn kind_of(handle: *const c_void) -> Option<Kind> {
     let address = handle as usize;
     shard(address)
@@ -296,14 +297,15 @@ mod models {
         }
     }
 
-    /// A handle and the number of times that its object has gone.
+    /// Returns a handle and the number of times that its object has gone.
     fn published() -> (usize, Arc<Count>) {
         let gone = Arc::new(Count::new(0));
         let thing = Object::new(Thing(gone.clone()));
         (thing.publish() as usize, gone)
     }
 
-    /// Two threads release the last reference: one of them is told that the handle is not valid, and the object goes once.
+    /// Checks that when two threads release the last reference, one of them gets the error that the
+    /// handle is not valid, and the object is destroyed once.
     #[test]
     fn the_last_reference_is_released_once() {
         loom::model(|| {

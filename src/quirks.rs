@@ -207,7 +207,7 @@ pub static TABLE: &[Row] = &[
         drivers: LLVMPIPE,
         only: Some(lacks_avx512),
         what: "Trunc and RoundEven of doubles go by way of single precision where the processor has no AVX-512. They are made of Floor \
-               (`round_doubles`).",
+               (`misrounded_doubles`).",
         test: "numerics::",
         fails_on: "llvmpipe, Mesa 22.3.6, on a processor without AVX-512",
         again: "2027-05",
@@ -230,7 +230,7 @@ pub static TABLE: &[Row] = &[
         only: None,
         what: "An atomic of integers whose operand has the bits of a float that the kernel has computed is taken for one of floats: \
                the process ends (`LLVM ERROR: Cannot select`), or a maximum without a sign is one with. The operand is \
-               hidden (`hide_floats`).",
+               hidden (`atomic_floats`).",
         test: "collectives::atomics_of_computed_floats",
         fails_on: "llvmpipe, Mesa 22.3.6 (LLVM 15)",
         again: "2027-05",
@@ -254,7 +254,7 @@ pub static TABLE: &[Row] = &[
         only: None,
         what: "How often a loop runs is the way to its limit divided by its step, where both are constants: one more or less where the \
                counter is a float that is rounded on the way (`for (x = 0; x < 3; x += 0.3f)`), far more where it wraps around; the least \
-               integer by -1 ends the process. Such steps are no constants any more (`hide_counts`).",
+               integer by -1 ends the process. Such steps are no constants any more (`divided_counts`).",
         test: "loop_bounds::constant_counts",
         fails_on: "llvmpipe, Mesa 22.3.6 and 25.0.7; by its sources every driver of Mesa",
         again: "2027-05",
@@ -331,7 +331,7 @@ pub static TABLE: &[Row] = &[
         drivers: NVIDIA,
         only: None,
         what: "Loops are taken to end before their counter wraps around, where its step is a constant. Large steps are no constants \
-               any more (`hide_steps`).",
+               any more (`wrapping_counters`).",
         test: "miscompiled::counters_that_wrap_around",
         fails_on: "H100, NVIDIA 580.159",
         again: "2027-05",
@@ -364,7 +364,7 @@ pub static TABLE: &[Row] = &[
         drivers: LLVM,
         only: None,
         what: "`(float)(half)(x << 24)` is `(float)(x << 24)`, not infinite: so in LLVM 15 to 22. Integers are bounded before they become \
-               halfs (`bound_halves`).",
+               halfs (`half_overflow`).",
         test: "il::arithmetic::integers_beyond_halfs",
         fails_on: "llvmpipe, LLVM 15.0.6 and 19.1.7; clang 22.1.8",
         again: "2027-05",
@@ -738,7 +738,7 @@ fn has_avx512_fp16() -> bool {
     false
 }
 
-/// The processor has AVX-512.
+/// Returns true if the processor has AVX-512.
 fn has_avx512() -> bool {
     !lacks_avx512()
 }
@@ -752,7 +752,7 @@ fn lacks_avx512() -> bool {
     true
 }
 
-/// The processor makes stores visible in their order, and loads are made in theirs.
+/// Returns true if the processor makes stores visible in their order, and loads are made in theirs.
 fn orders_by_itself() -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "x86"))
 }
@@ -804,13 +804,13 @@ impl Quirks {
         mine.map(|row| row.name).collect()
     }
 
-    /// The driver has it.
+    /// Returns true if the driver has it.
     pub fn has(self, quirk: Quirk) -> bool {
         self.0 & 1u64 << quirk as u32 != 0
     }
 }
 
-/// The table as docs/quirks.md has it.
+/// Returns the table as docs/quirks.md has it.
 pub fn document() -> String {
     let mut text = String::from(
         "# Quirks\n\nPrinted from `src/quirks.rs`. `PUMICE_QUIRKS=-NAME,+NAME` switches them; `ci/quirks` shows \

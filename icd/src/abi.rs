@@ -100,12 +100,12 @@ impl<T> In<T> {
         self.0.is_null()
     }
 
-    /// The pointer itself.
+    /// Returns the pointer itself.
     pub fn as_ptr(self) -> *const T {
         self.0
     }
 
-    /// The address, not to be followed.
+    /// Returns the address, not to be followed.
     pub fn address(self) -> usize {
         self.0 as usize
     }
@@ -117,7 +117,7 @@ impl<T> In<T> {
 }
 
 impl<T: Copy> In<T> {
-    /// The value pointed at; `None` for NULL.
+    /// Returns the value pointed at; `None` for NULL.
     pub fn get(self) -> Option<T> {
         if self.0.is_null() {
             return None;
@@ -141,7 +141,7 @@ impl<T: Copy> In<T> {
 }
 
 impl In<c_char> {
-    /// The string up to its NUL; `None` for NULL. Bytes that are not UTF-8 are replaced.
+    /// Returns the string up to its NUL; `None` for NULL. Bytes that are not UTF-8 are replaced.
     pub fn text(self) -> Option<String> {
         if self.0.is_null() {
             return None;
@@ -192,7 +192,7 @@ impl<T> Out<T> {
         self.0.is_null()
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn as_ptr(self) -> *mut T {
         self.0
     }
@@ -223,7 +223,7 @@ impl<T> Out<T> {
 }
 
 impl Out<c_void> {
-    /// The live object that the handle names.
+    /// Returns the live object that the handle names.
     pub fn object<T: Body>(self) -> ClResult<Ref<T>> {
         handle::lookup(self.0)
     }
@@ -264,7 +264,7 @@ pub fn optional_objects<T: Body>(
     }
 }
 
-/// An event wait list.
+/// Returns an event wait list.
 pub fn wait_list(count: cl_uint, list: In<cl::cl_event>) -> ClResult<SmallVec<[Ref<Event>; 4]>> {
     if count == 0 && list.is_null() {
         return Ok(SmallVec::new());
@@ -288,7 +288,7 @@ pub fn wait_list(count: cl_uint, list: In<cl::cl_event>) -> ClResult<SmallVec<[R
     }
 }
 
-/// The buffer and size of a clGet*Info call.
+/// Returns the buffer and size of a clGet*Info call.
 pub fn info<'a>(size: usize, value: Out<c_void>, size_ret: Out<usize>) -> InfoOut<'a> {
     let buffer = if value.0.is_null() {
         None
@@ -319,7 +319,7 @@ pub fn list_out<T: Copy>(
     Ok(())
 }
 
-/// A property list: pairs up to a zero, which is kept; `None` for NULL.
+/// Returns a property list: pairs up to a zero, which is kept; `None` for NULL.
 pub fn properties<T: Copy + PartialEq + Default>(list: In<T>) -> Option<Vec<T>> {
     if list.is_null() {
         return None;
@@ -337,8 +337,8 @@ pub fn properties<T: Copy + PartialEq + Default>(list: In<T>) -> Option<Vec<T>> 
     }
 }
 
-/// A partition scheme: a name, then a value, or with CL_DEVICE_PARTITION_BY_COUNTS values up to a zero. Without the zero at
-/// the end of all; `None` for NULL.
+/// Returns a partition scheme: a name, then a value, or with CL_DEVICE_PARTITION_BY_COUNTS values
+/// up to a zero. Without the zero at the end of all; `None` for NULL.
 pub fn partition_scheme(
     list: In<cl::cl_device_partition_property>,
 ) -> Option<Vec<cl::cl_device_partition_property>> {
@@ -443,7 +443,7 @@ pub fn blobs_out(
     Ok(())
 }
 
-/// A new buffer over, or with a copy of, memory of the application.
+/// Returns a new buffer over, or with a copy of, memory of the application.
 pub fn buffer(
     context: &Ref<Context>,
     properties: Vec<cl::cl_mem_properties>,
@@ -455,7 +455,7 @@ pub fn buffer(
     unsafe { Mem::buffer(context, properties, flags, size, host_ptr.0) }
 }
 
-/// A read of a buffer into memory of the application.
+/// Returns a read of a buffer into memory of the application.
 pub fn read_buffer(
     target: &QueueTarget,
     mem: Ref<Mem>,
@@ -467,7 +467,7 @@ pub fn read_buffer(
     unsafe { command::buffer::read(target, mem, offset, size, pointer.0) }
 }
 
-/// A write of memory of the application to a buffer.
+/// Returns a write of memory of the application to a buffer.
 pub fn write_buffer(
     target: &QueueTarget,
     mem: Ref<Mem>,
@@ -479,7 +479,7 @@ pub fn write_buffer(
     unsafe { command::buffer::write(target, mem, offset, size, pointer.0) }
 }
 
-/// A rectangular read.
+/// Returns a rectangular read.
 pub fn read_rect(
     target: &QueueTarget,
     mem: &Ref<Mem>,
@@ -490,7 +490,7 @@ pub fn read_rect(
     unsafe { command::buffer::read_rect(target, mem, rect, pointer.0) }
 }
 
-/// A rectangular write.
+/// Returns a rectangular write.
 pub fn write_rect(
     target: &QueueTarget,
     mem: &Ref<Mem>,
@@ -501,7 +501,7 @@ pub fn write_rect(
     unsafe { command::buffer::write_rect(target, mem, rect, pointer.0) }
 }
 
-/// A copy between pointers, with a command type of its own.
+/// Returns a copy between pointers, with a command type of its own.
 pub fn memcpy(
     target: &QueueTarget,
     dst: Handle,
@@ -513,7 +513,7 @@ pub fn memcpy(
     unsafe { command::svm::memcpy(target, dst.0, src.0, size, kind) }
 }
 
-/// A fill behind a pointer, with a command type of its own.
+/// Returns a fill behind a pointer, with a command type of its own.
 pub fn mem_fill(
     target: &QueueTarget,
     pointer: Handle,
@@ -525,7 +525,7 @@ pub fn mem_fill(
     unsafe { command::svm::fill(target, pointer.0, pattern, size, kind) }
 }
 
-/// A copy between pointers.
+/// Returns a copy between pointers.
 pub fn svm_memcpy(
     target: &QueueTarget,
     dst: Handle,
@@ -536,7 +536,7 @@ pub fn svm_memcpy(
     unsafe { command::svm::svm_memcpy(target, dst.0, src.0, size) }
 }
 
-/// A fill behind a pointer.
+/// Returns a fill behind a pointer.
 pub fn svm_fill(
     target: &QueueTarget,
     pointer: Handle,
@@ -547,7 +547,7 @@ pub fn svm_fill(
     unsafe { command::svm::svm_fill(target, pointer.0, pattern, size) }
 }
 
-/// A new image over, or with a copy of, memory of the application.
+/// Returns a new image over, or with a copy of, memory of the application.
 pub fn image(
     context: &Ref<Context>,
     properties: Vec<cl::cl_mem_properties>,
@@ -565,7 +565,7 @@ pub fn image(
     }
 }
 
-/// A read of an image into memory of the application.
+/// Returns a read of an image into memory of the application.
 pub fn read_image(
     target: &QueueTarget,
     mem: &Ref<Mem>,
@@ -577,7 +577,7 @@ pub fn read_image(
     unsafe { command::image::read(target, mem, region, pitches, pointer.0) }
 }
 
-/// A write of memory of the application to an image.
+/// Returns a write of memory of the application to an image.
 pub fn write_image(
     target: &QueueTarget,
     mem: &Ref<Mem>,
@@ -589,12 +589,12 @@ pub fn write_image(
     unsafe { command::image::write(target, mem, region, pitches, pointer.0) }
 }
 
-/// The live object that a handle in a structure names.
+/// Returns the live object that a handle in a structure names.
 pub fn object<T: Body>(handle: *mut c_void) -> ClResult<Ref<T>> {
     handle::lookup(handle)
 }
 
-/// A triple such as an origin or a region; `code` when it is NULL.
+/// Returns a triple such as an origin or a region; `code` when it is NULL.
 pub fn triple(list: In<usize>, code: cl_int) -> ClResult<[usize; 3]> {
     match list.array(3).as_deref() {
         Some(&[x, y, z]) => Ok([x, y, z]),
@@ -602,7 +602,7 @@ pub fn triple(list: In<usize>, code: cl_int) -> ClResult<[usize; 3]> {
     }
 }
 
-/// The name of a function to look up.
+/// Returns the name of a function to look up.
 pub fn symbol<'a>(name: In<c_char>) -> Option<&'a str> {
     if name.0.is_null() {
         return None;

@@ -23,7 +23,7 @@ use pumice_runtime::util::library;
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 
-/// The platform of this process, made at first use.
+/// Returns the platform of this process, made at first use.
 fn platform() -> &'static Ref<Platform> {
     static PLATFORM: OnceLock<Ref<Platform>> = OnceLock::new();
     PLATFORM.get_or_init(|| {

@@ -52,7 +52,7 @@ pub fn status(
 
 /// The result of a function that creates an object.
 pub trait Created {
-    /// The pointer, and whether all went well.
+    /// Returns the pointer, and whether all went well.
     fn split(self) -> (*mut c_void, ClResult);
 }
 
@@ -92,8 +92,8 @@ pub fn value<T: Created>(
     }
 }
 
-/// Whether a call may come to where a thread can be cancelled, or computes with floats. Arguments and references are set
-/// without, and often.
+/// Returns whether a call may come to where a thread can be cancelled, or computes with floats.
+/// Arguments and references are set without, and often.
 pub const fn is_long(name: &str) -> bool {
     !begins_with(name, b"clSetKernelArg") && !begins_with(name, b"clRetain")
 }

@@ -120,7 +120,7 @@ macro_rules! entries {
         /// The dispatch table, to which the first word of every handle points.
         pub(crate) static DISPATCH: cl_icd_dispatch = cl_icd_dispatch { $($name: Some($name)),* };
 
-        /// The address of an entry point, if Pumice has it.
+        /// Returns the address of an entry point, if Pumice has it.
         pub(crate) fn address(name: &str) -> Option<*mut c_void> {
             match name {
                 $(stringify!($name) => found_by_name!($kind $name),)*

@@ -85,13 +85,13 @@ pub struct Quirks {
     /// ([`flip_compares`](crate::passes::quirks::flip_compares)).
     pub extended_compares: bool,
     /// Induction variables with a constant step are assumed not to wrap around
-    /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
+    /// ([`wrapping_counters`](crate::passes::quirks::wrapping_counters)).
     pub wrapping_counters: bool,
     /// Trip counts are computed by a division of constants, even where the induction variable wraps
-    /// around or is rounded ([`hide_counts`](crate::passes::quirks::hide_counts)).
+    /// around or is rounded ([`divided_counts`](crate::passes::quirks::divided_counts)).
     pub divided_counts: bool,
     /// An integer atomic whose operand has the bits of a float is compiled as one of floats
-    /// ([`hide_floats`](crate::passes::quirks::hide_floats)).
+    /// ([`atomic_floats`](crate::passes::quirks::atomic_floats)).
     pub atomic_floats: bool,
     /// `x * 0` is folded to 0 and `x + 0` to `x`
     /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
@@ -103,7 +103,7 @@ pub struct Quirks {
     /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
     pub narrow_counts: bool,
     /// An integer that overflows a half is exact after it is widened again
-    /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
+    /// ([`half_overflow`](crate::passes::quirks::half_overflow)).
     pub half_overflow: bool,
     /// A number that is rounded to half is exact after it is widened again
     /// ([`lower_convert`](crate::passes::lower_convert)).
@@ -115,7 +115,7 @@ pub struct Quirks {
     /// ([`lower_convert`](crate::passes::lower_convert)).
     pub flushed_floats: bool,
     /// Trunc and RoundEven of doubles are wrong
-    /// ([`round_doubles`](crate::passes::quirks::round_doubles)).
+    /// ([`misrounded_doubles`](crate::passes::quirks::misrounded_doubles)).
     pub misrounded_doubles: bool,
     /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
     pub nan_texels: bool,

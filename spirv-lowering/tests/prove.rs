@@ -1,7 +1,7 @@
 //! Generated kernels do the same before and after every pass (`testing`).
 //!
 //! `cargo test` proves a few hundred; `PROVE_COUNT=100000 PROVE_FIRST=7 cargo test --release --test prove -- --ignored` as
-//! many as it is told to. `prove-tool` does the same and makes what it finds smaller.
+//! many as the environment says. `prove-tool` does the same and makes what it finds smaller.
 
 use spirv_lowering::interp::{self, Arg, Error, Memory, NdRange, Options, Scalar};
 use spirv_lowering::ir::parse::parse_module;
@@ -116,7 +116,7 @@ fn a_seed_makes_one_kernel() {
     }
 }
 
-/// What the text says survives the text.
+/// Checks that a module is the same after it was printed and parsed.
 #[test]
 fn generated_modules_round_trip() {
     for seed in 0..40 {

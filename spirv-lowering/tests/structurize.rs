@@ -24,7 +24,7 @@ impl Rng {
     }
 }
 
-/// What a graph is made of.
+/// The description of a random graph.
 #[derive(Clone, Copy)]
 struct Shape {
     blocks: usize,

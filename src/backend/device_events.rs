@@ -35,7 +35,7 @@ impl EventsMemory {
         self.words.memory.address()
     }
 
-    /// Where an event is in the memory, if there is one at that address.
+    /// Returns where an event is in the memory, if there is one at that address.
     fn place(&self, address: u64) -> Option<usize> {
         let first = self.address() + events::FIRST as u64;
         let at = address.checked_sub(first)?;
@@ -44,7 +44,8 @@ impl EventsMemory {
             .then(|| events::FIRST + at as usize)
     }
 
-    /// The status of an event: above 0 it is not complete, below 0 it has failed. What is no event has failed.
+    /// Returns the status of an event: above 0 it is not complete, below 0 it has failed. What is
+    /// no event has failed.
     pub fn status(&self, address: u64) -> i32 {
         match self.place(address) {
             Some(at) => self.words.word(at + event::STATUS).load(Ordering::Acquire) as i32,
@@ -72,7 +73,7 @@ impl EventsMemory {
         place.store(status, Ordering::Release);
     }
 
-    /// The times of a complete command.
+    /// Returns the times of a complete command.
     pub fn times(&self, address: u64) -> [u64; 2] {
         self.place(address).map_or([0; 2], |at| {
             [0, 8].map(|next| self.words.get_long(at + event::TIMES + next))

@@ -90,7 +90,7 @@ fn beginning() -> u32 {
 }
 
 impl QueueMemory {
-    /// An empty queue for so many bytes of records, at most [`queue::MOST`].
+    /// Creates an empty queue for so many bytes of records, at most [`queue::MOST`].
     pub fn new(device: &dyn Device, limit: u32) -> Result<Self> {
         let size = queue::ring(limit);
         let words = Words::new(device, queue::SIZE, MainUser::Device)?.cleared();
@@ -180,8 +180,8 @@ impl QueueMemory {
         stuck
     }
 
-    /// Reads a record that was found. The launch that wrote it must have ended. It counts in the queue until
-    /// [`QueueMemory::free`]. None: it makes no sense.
+    /// Reads a record that was found. The launch that wrote it must have ended. It counts in the
+    /// queue until [`QueueMemory::free`]. Returns `None` if it makes no sense.
     pub fn read(&self, mut found: Found) -> Option<Record> {
         if let Some(record) = found.record.take() {
             return Some(record);

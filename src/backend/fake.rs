@@ -83,7 +83,7 @@ pub struct FakeDevice {
 }
 
 impl FakeDevice {
-    /// A device whose memory the host reaches as the arguments say.
+    /// Returns a device whose memory the host reaches as the arguments say.
     pub fn new(reach: Reach) -> Arc<Self> {
         let caps = Caps {
             name: "fake".into(),
@@ -162,12 +162,12 @@ impl FakeDevice {
         self.shared.fail_submits.store(count, Ordering::SeqCst);
     }
 
-    /// The next allocation fails, with what this says.
+    /// Returns the next allocation fails, with what this says.
     pub fn fail_allocation(&self, how: impl FnOnce() -> DeviceError + Send + 'static) {
         *self.shared.allocation.lock() = Some(Box::new(how));
     }
 
-    /// The next load of code fails, with what this says.
+    /// Returns the next load of code fails, with what this says.
     pub fn fail_load(&self, how: impl FnOnce() -> DeviceError + Send + 'static) {
         *self.shared.load.lock() = Some(Box::new(how));
     }
@@ -177,12 +177,12 @@ impl FakeDevice {
         self.shared.waits.load(Ordering::SeqCst)
     }
 
-    /// Number of slots whose times were asked for so far.
+    /// Returns the number of slots whose times were asked for so far.
     pub fn timed(&self) -> usize {
         self.shared.timed.load(Ordering::SeqCst)
     }
 
-    /// Number of submissions so far.
+    /// Returns the number of submissions so far.
     pub fn submits(&self) -> usize {
         self.shared.submits.load(Ordering::SeqCst)
     }

@@ -50,7 +50,7 @@ impl PixelFormat {
         }
     }
 
-    /// Bytes of a block, 0 where the format is none of the specification.
+    /// Returns the bytes of a block, 0 where the format is none of the specification.
     pub fn bytes(self) -> usize {
         let channel = match self.data {
             cl::CL_UNSIGNED_INT_RAW10_EXT if self.order == cl::CL_R => return 5,
@@ -79,7 +79,7 @@ impl PixelFormat {
         }
     }
 
-    /// A pixel of three channels is one number.
+    /// Returns true if a pixel of three channels is one number.
     pub fn is_packed(self) -> bool {
         matches!(
             self.data,
@@ -108,8 +108,9 @@ impl PixelFormat {
         )
     }
 
-    /// Every order with every type that devices of ours may have, the usual ones first; many of them are no formats. Not
-    /// CL_Rx, CL_RGx and CL_RGBx: the specification and its conformance tests differ in their border colour.
+    /// Returns every order with every type that devices of ours may have, the usual ones first;
+    /// many of them are no formats. Not CL_Rx, CL_RGx and CL_RGBx: the specification and its
+    /// conformance tests differ in their border colour.
     pub fn candidates() -> impl Iterator<Item = Self> {
         const ORDERS: [cl_channel_order; 14] = [
             cl::CL_RGBA,

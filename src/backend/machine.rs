@@ -7,7 +7,7 @@ fn number(path: impl AsRef<Path>) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The processor's highest clock in MHz.
+/// Returns the processor's highest clock in MHz.
 pub fn processor_clock() -> Option<u32> {
     let configured = || {
         let khz = number("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")?;
@@ -22,7 +22,7 @@ pub fn processor_clock() -> Option<u32> {
     configured().or_else(current).filter(|&mhz| mhz > 0)
 }
 
-/// The processor's largest cache, in bytes.
+/// Returns the processor's largest cache, in bytes.
 pub fn processor_cache() -> Option<u64> {
     let caches = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
     caches
@@ -35,7 +35,8 @@ pub fn processor_cache() -> Option<u64> {
         .max()
 }
 
-/// The highest clock of a card in MHz, by its domain, bus, device and function: what amdgpu, i915 and xe tell.
+/// Returns the highest clock of a card in MHz, by its domain, bus, device and function: what
+/// amdgpu, i915 and xe tell.
 pub fn card_clock([domain, bus, device, function]: [u32; 4]) -> Option<u32> {
     let name = format!("{domain:04x}:{bus:02x}:{device:02x}.{function}");
     clock_in(&Path::new("/sys/bus/pci/devices").join(name))

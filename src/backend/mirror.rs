@@ -109,7 +109,7 @@ impl Mirror {
     }
 }
 
-/// A range of a block, if it has one.
+/// Returns a range of a block, if it has one.
 fn lease(block: &Arc<Block>, size: u64, align: u64) -> Result<Option<Vec<Arc<dyn Memory>>>> {
     let Some(begin) = block.free.lock().take(block.base, size, align) else {
         return Ok(None);

@@ -172,11 +172,12 @@ pub trait Memory: Send + Sync {
 
 /// Code for processors, compiled when it is asked for.
 pub trait NativeCode: Send + Sync {
-    /// The object file with the code for a packing of work-items (`spirv_lowering::native`).
+    /// Returns the object file with the code for a packing of work-items
+    /// (`spirv_lowering::native`).
     fn object(&self, packing: Packing) -> Result<Vec<u8>>;
-    /// Whether that for `Packing::ANY_GROUP` is there, without a compiler.
+    /// Returns true if that for `Packing::ANY_GROUP` is there, without a compiler.
     fn runs_any_group(&self) -> bool;
-    /// The kernel after all passes, as text.
+    /// Returns the kernel after all passes, as text.
     fn kir(&self) -> &str;
     /// `Packing::Groups` is for it.
     fn packs_groups(&self) -> bool;
@@ -194,20 +195,22 @@ pub enum MachineCode<'a> {
 pub trait Code: Send + Sync {
     /// Returns the interface that dispatch has to serve.
     fn interface(&self) -> &KernelInterface;
-    /// The pipeline for a work-group size and the byte sizes of the local-memory arguments (spec id, size rounded up to
-    /// 16), for launches of so many work-groups: what is best for many need not be for few. Cached: the second call with the same
-    /// values is a hash look-up.
+    /// Returns the pipeline for a work-group size and the byte sizes of the local-memory arguments
+    /// (spec id, size rounded up to 16), for launches of so many work-groups: what is best for many
+    /// need not be for few. Cached: the second call with the same values is a hash look-up.
     fn specialise(
         &self,
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
         groups: u64,
     ) -> Result<Arc<dyn Pipeline>>;
-    /// How many pipelines [`Code::specialise`] keeps.
+    /// Returns how many pipelines [`Code::specialise`] keeps.
     fn specialised(&self) -> usize;
-    /// A pipeline takes long to make, so that few of them are worth more than the best size for each launch.
+    /// Returns true if a pipeline takes long to make, so that few of them are worth more than the
+    /// best size for each launch.
     fn costly(&self) -> bool;
-    /// Work-items a group may have at most (register pressure included, where the driver says so).
+    /// Returns the work-items a group may have at most (register pressure included, where the
+    /// driver says so).
     fn max_work_group_size(&self) -> u32;
 }
 
@@ -304,7 +307,7 @@ pub trait Device: Send + Sync {
     fn caps(&self) -> &Caps;
     /// Returns the properties that the compiler needs.
     fn target(&self) -> &spirv_lowering::target::Target;
-    /// Whether it was lost: nothing on it works any more, now or later.
+    /// Returns whether it was lost: nothing on it works any more, now or later.
     fn is_lost(&self) -> bool {
         false
     }
@@ -349,12 +352,12 @@ pub trait Device: Send + Sync {
         let _ = (placed, host);
         Err(DeviceError::Unsupported("memory placed before".to_owned()))
     }
-    /// A part of such memory, as memory of its own that keeps the whole.
+    /// Returns a part of such memory, as memory of its own that keeps the whole.
     fn part(&self, whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
         let _ = (whole, offset, size);
         Err(DeviceError::Unsupported("parts of memory".to_owned()))
     }
-    /// Formats of images. Empty: no images.
+    /// Returns the formats of images. Empty: no images.
     fn image_formats(&self) -> &[Support] {
         &[]
     }
@@ -362,7 +365,7 @@ pub trait Device: Send + Sync {
     fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn Image>> {
         Err(DeviceError::Unsupported(format!("{:?}", desc.dim)))
     }
-    /// The same texels with another format of the same size: sRGB or not, depth or R.
+    /// Returns the same texels with another format of the same size: sRGB or not, depth or R.
     fn alias_image(&self, image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
         let _ = image;
         Err(DeviceError::Unsupported(format!("{format:?}")))
@@ -372,12 +375,12 @@ pub trait Device: Send + Sync {
         let _ = slice;
         Err(DeviceError::Unsupported(format!("{format:?}")))
     }
-    /// The processors that it runs on, where it can be divided among them; else none.
+    /// Returns the processors that it runs on, where it can be divided among them; else none.
     fn processors(&self) -> &[Processor] {
         &[]
     }
-    /// A device of some of them, for which code that was loaded here is good too, and which has the same memory: whatever one of
-    /// them has allocated the other uses.
+    /// Returns a device of some of them, for which code that was loaded here is good too, and which
+    /// has the same memory: whatever one of them has allocated the other uses.
     fn sub_device(&self, numbers: &[u32]) -> Result<Arc<dyn Device>> {
         Err(DeviceError::Unsupported(format!(
             "a part of processors {numbers:?}"
@@ -387,7 +390,7 @@ pub trait Device: Send + Sync {
     fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>>;
     /// Makes a stream.
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>>;
-    /// A stream as by default that has no work: one that was kept, or a new one.
+    /// Returns a stream as by default that has no work: one that was kept, or a new one.
     fn spare_stream(&self) -> Result<Box<dyn Stream>> {
         self.create_stream(StreamDesc::default())
     }
@@ -406,8 +409,8 @@ pub trait Device: Send + Sync {
 /// A list of resource uses, as operations carry them.
 pub type Uses = SmallVec<[Use; 8]>;
 
-/// Every usable device of the machine, the processor last. Where only that is `wanted` (as `cpu`) nothing of Vulkan is
-/// touched.
+/// Returns every usable device of the machine, the processor last. Where only that is `wanted` (as
+/// `cpu`) nothing of Vulkan is touched.
 pub fn enumerate(wanted: &[String]) -> Vec<Arc<dyn Device>> {
     let only_cpu = !wanted.is_empty() && wanted.iter().all(|word| word.eq_ignore_ascii_case("cpu"));
     let mut devices = if only_cpu {

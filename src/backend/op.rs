@@ -41,7 +41,7 @@ pub struct BufferCopy {
 }
 
 impl BufferCopy {
-    /// A plain copy.
+    /// Creates a plain copy.
     pub fn linear(src_offset: u64, dst_offset: u64, bytes: u64) -> Self {
         Self {
             src_offset,

@@ -38,7 +38,8 @@ pub struct Processor {
     pub shares: [Option<String>; 5],
 }
 
-/// The processors that this process may use, in the order of their numbers. None where the system does not tell.
+/// Returns the processors that this process may use, in the order of their numbers. Returns `None`
+/// where the system does not tell.
 pub fn here() -> Vec<Processor> {
     let root = Path::new("/sys/devices/system");
     affinity::of_process()

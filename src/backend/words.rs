@@ -58,7 +58,8 @@ impl Words {
         self
     }
 
-    /// The 32 bits at a place, a multiple of 4; a word of their own where there is no such place.
+    /// Returns the 32 bits at a place, a multiple of 4; a word of their own where there is no such
+    /// place.
     pub fn word(&self, at: usize) -> &AtomicU32 {
         static NOWHERE: AtomicU32 = AtomicU32::new(0);
         if at % 4 != 0 || at.saturating_add(4) > self.size {
@@ -78,7 +79,7 @@ impl Words {
         self.word(at).store(value, Ordering::Relaxed);
     }
 
-    /// The 64 bits at a place, which others may be half through with.
+    /// Returns the 64 bits at a place, which others may be half through with.
     pub fn get_long(&self, at: usize) -> u64 {
         u64::from(self.get(at)) | u64::from(self.get(at + 4)) << 32
     }

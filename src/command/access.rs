@@ -63,7 +63,7 @@ impl Work {
         }
     }
 
-    /// A launch that may touch memory of the host that is no memory object.
+    /// Returns true if a launch that may touch memory of the host that is no memory object.
     pub fn follows_pointers(&self) -> bool {
         matches!(self, Self::Launch(launch) if launch.kernel.host_memory)
     }

@@ -44,7 +44,7 @@ fn host(pointer: *const c_void) -> ClResult<usize> {
     Ok(pointer as usize)
 }
 
-/// A command without effect on memory, where a size is zero.
+/// Returns a command without effect on memory, where a size is zero.
 fn nothing(kind: cl::cl_command_type) -> Command {
     Command {
         kind,

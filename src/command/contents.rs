@@ -10,7 +10,7 @@ use crate::object::mem::transfer::volume;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
 
-/// The rows that a region is read from.
+/// Returns the rows that a region is read from.
 fn source(region: &BufferCopy) -> Part {
     Part::Rows(Rows {
         first: region.src_offset,
@@ -22,7 +22,7 @@ fn source(region: &BufferCopy) -> Part {
     })
 }
 
-/// The rows that a region is written to.
+/// Returns the rows that a region is written to.
 fn destination(region: &BufferCopy) -> Part {
     Part::Rows(Rows {
         first: region.dst_offset,
@@ -34,7 +34,7 @@ fn destination(region: &BufferCopy) -> Part {
     })
 }
 
-/// The mapped memory.
+/// Returns the mapped memory.
 fn mapped(mapping: &Mapping) -> Part {
     match &mapping.image {
         Some(image) => Part::Box(image.at),

@@ -15,7 +15,7 @@ fn invalid<T>(what: &'static str) -> ClResult<T> {
     err(cl::CL_INVALID_VALUE, what)
 }
 
-/// The image belongs to the queue's context and works on its device.
+/// Returns the image belongs to the queue's context and works on its device.
 fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a Image> {
     let image = mem.image()?;
     if !Arc::ptr_eq(mem.context(), &target.context) {
@@ -38,7 +38,8 @@ fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
     Ok(())
 }
 
-/// The box lies within the image, and is one of whole blocks: the first coordinate of the answer counts these.
+/// Returns the box lies within the image, and is one of whole blocks: the first coordinate of the
+/// answer counts these.
 fn place(image: &Image, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageRegion> {
     let mut at = ImageRegion {
         origin: [0; 3],
@@ -66,14 +67,14 @@ fn place(image: &Image, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageR
     Ok(at)
 }
 
-/// Bytes of a box.
+/// Returns the bytes of a box.
 fn volume(image: &Image, at: &ImageRegion) -> u64 {
     at.size
         .iter()
         .fold(image.element() as u64, |all, n| all * u64::from(*n))
 }
 
-/// The rows of a box in host memory with these pitches, as destination; packed as source.
+/// Returns the rows of a box in host memory with these pitches, as destination; packed as source.
 fn rows(
     image: &Image,
     at: &ImageRegion,
@@ -111,7 +112,7 @@ fn rows(
     })
 }
 
-/// The same with source and destination changed.
+/// Returns the same with source and destination changed.
 pub fn reversed(copy: &BufferCopy) -> BufferCopy {
     BufferCopy {
         src_offset: copy.dst_offset,
@@ -235,7 +236,7 @@ pub fn copy(
     })
 }
 
-/// The checks of the buffer's side of a copy between image and buffer.
+/// Returns the checks of the buffer's side of a copy between image and buffer.
 fn check_bytes(
     target: &QueueTarget,
     image: &Ref<Mem>,
@@ -385,7 +386,7 @@ pub fn map(
     ))
 }
 
-/// The rows of a mapped box: packed as source, behind the pointer as destination.
+/// Returns the rows of a mapped box: packed as source, behind the pointer as destination.
 pub fn mapped_rows(
     mem: &Ref<Mem>,
     mapping: &crate::object::mem::map::Mapping,
@@ -398,8 +399,8 @@ pub fn mapped_rows(
     Ok((mapped.at, rows))
 }
 
-/// The rows of a box in the buffer that an image is made from, as source; packed as destination. None: the image has
-/// texels of its own.
+/// Returns the rows of a box in the buffer that an image is made from, as source; packed as
+/// destination. Returns `None` if the image has texels of its own.
 pub fn buffer_rows(mem: &Ref<Mem>, at: &ImageRegion) -> ClResult<Option<BufferCopy>> {
     let image = mem.image()?;
     if image.backing() == Backing::Own {

@@ -35,8 +35,9 @@ pub struct NdRange<'a> {
 }
 
 impl NdRange<'_> {
-    /// Whether ids or sizes need more than 31 bits. Work-items there run a form of the kernel of its own
-    /// ([`crate::compile::Executable::wide`]); in the usual one an id is the same extended by zeros and by its sign.
+    /// Returns whether ids or sizes need more than 31 bits. Work-items there run a form of the
+    /// kernel of its own ([`crate::compile::Executable::wide`]); in the usual one an id is the same
+    /// extended by zeros and by its sign.
     pub fn is_wide(&self) -> bool {
         let IndexSpace { offset, global, .. } = self.whole();
         let ends = global
@@ -59,7 +60,7 @@ impl NdRange<'_> {
     }
 }
 
-/// A snapshot of a kernel for a launch over an index space.
+/// Returns a snapshot of a kernel for a launch over an index space.
 pub fn snapshot(
     target: &QueueTarget,
     kernel: &Kernel,
@@ -255,8 +256,9 @@ fn check_parts(axes: &[SmallVec<[Run; 2]>; 3], steps: u32) -> ClResult {
     Ok(())
 }
 
-/// The runs of an axis, within each of which 32 bits number the work-items. `guard`: the last work-group is a full one, too.
-/// Where they are more than [`MOST_PARTS`], one more than that, and not all.
+/// Returns the runs of an axis, within each of which 32 bits number the work-items. `guard`: the
+/// last work-group is a full one, too. Where they are more than [`MOST_PARTS`], one more than that,
+/// and not all.
 fn runs(global: u64, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run; 2]> {
     let size = u64::from(local);
     let full = if guard {
@@ -278,8 +280,9 @@ fn runs(global: u64, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run;
     runs
 }
 
-/// How many dispatches shall follow the first one of a launch for the sake of long loops. Each that is not needed costs
-/// a little, and each one needed takes its time for every work-item; large launches cannot have such loops and end soon.
+/// Returns how many dispatches shall follow the first one of a launch for the sake of long loops.
+/// Each that is not needed costs a little, and each one needed takes its time for every work-item;
+/// large launches cannot have such loops and end soon.
 fn resumes(global: &[u64; 3]) -> u32 {
     let items = global.iter().fold(1u64, |all, &n| all.saturating_mul(n));
     match items {
@@ -290,7 +293,8 @@ fn resumes(global: &[u64; 3]) -> u32 {
     }
 }
 
-/// The memory objects of a launch are of the queue's context, and where its device can address them.
+/// Returns the memory objects of a launch are of the queue's context, and where its device can
+/// address them.
 fn check_objects(target: &QueueTarget, kernel: &KernelLaunch) -> ClResult {
     for objects in [kernel.buffers.as_slice(), &kernel.images] {
         for (mem, _) in objects {
@@ -326,7 +330,8 @@ pub fn launch(
     Ok(command)
 }
 
-/// A launch of a snapshot for the target's device, but for its pipelines; checked as [`launch`] says.
+/// Returns a launch of a snapshot for the target's device, but for its pipelines; checked as
+/// [`launch`] says.
 pub fn nd_range(
     target: &QueueTarget,
     kernel: Box<KernelLaunch>,
@@ -396,7 +401,7 @@ pub fn nd_range(
     })
 }
 
-/// The index space of clEnqueueTask.
+/// Returns the index space of clEnqueueTask.
 pub fn task() -> NdRange<'static> {
     NdRange {
         dims: 1,

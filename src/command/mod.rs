@@ -53,7 +53,8 @@ pub struct QueueTarget {
 }
 
 impl QueueTarget {
-    /// The object belongs to the queue's context and begins where the device can address it.
+    /// Returns the object belongs to the queue's context and begins where the device can address
+    /// it.
     pub fn check(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
             return err(
@@ -124,7 +125,7 @@ impl HostSide {
         Self::of_backing(target, base, offset, *rows, pitches)
     }
 
-    /// The same where the context has such memory.
+    /// Returns the same where the context has such memory.
     #[cold]
     fn of_backing(
         target: &QueueTarget,
@@ -150,21 +151,21 @@ impl HostSide {
         }
     }
 
-    /// The side that a region is read from.
+    /// Returns the side that a region is read from.
     #[inline]
     pub fn source(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.src_row_pitch, region.src_slice_pitch);
         Self::of(target, base, region.src_offset, region, pitches)
     }
 
-    /// The side that a region is written to.
+    /// Returns the side that a region is written to.
     #[inline]
     pub fn destination(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.dst_row_pitch, region.dst_slice_pitch);
         Self::of(target, base, region.dst_offset, region, pitches)
     }
 
-    /// The same for rows of an image, which devices take packed only: the host copies them.
+    /// Returns the same for rows of an image, which devices take packed only: the host copies them.
     pub fn by_host(self) -> Self {
         Self {
             visible: None,
@@ -334,7 +335,7 @@ fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
     })
 }
 
-/// The bytes from `base` on that a region with these pitches spans.
+/// Returns the bytes from `base` on that a region with these pitches spans.
 pub fn extent(base: usize, region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> Range<usize> {
     let last = (region.slices.max(1) - 1) * slice_pitch
         + (region.rows.max(1) - 1) * row_pitch

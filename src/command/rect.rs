@@ -80,7 +80,7 @@ pub fn place(side: &Side, region: [usize; 3]) -> ClResult<Placed> {
     })
 }
 
-/// The region between two sides.
+/// Returns the region between two sides.
 pub fn region(src: &Placed, dst: &Placed, region: [usize; 3]) -> BufferCopy {
     let [bytes, rows, slices] = region.map(|n| n as u64);
     let copy = BufferCopy {
@@ -124,8 +124,8 @@ pub fn simplify(mut copy: BufferCopy) -> BufferCopy {
     copy
 }
 
-/// Whether two regions of the same shape and pitches in the same memory have a byte in common, `src` and `dst` being
-/// the offsets of their first bytes.
+/// Returns true if two regions of the same shape and pitches in the same memory have a byte in
+/// common, `src` and `dst` being the offsets of their first bytes.
 pub fn overlaps(src: u64, dst: u64, size: [usize; 3], row_pitch: u64, slice_pitch: u64) -> bool {
     let (low, high) = if src <= dst { (src, dst) } else { (dst, src) };
     let distance = high - low;

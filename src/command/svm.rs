@@ -41,7 +41,7 @@ fn marker(kind: cl_command_type) -> Command {
     }
 }
 
-/// The allocation that a range begins in, and where.
+/// Returns the allocation that a range begins in, and where.
 fn find(
     target: &QueueTarget,
     address: usize,

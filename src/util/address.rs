@@ -27,7 +27,7 @@ impl Reservation {
         Some(Self { base, size })
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub fn pointer(&self) -> Option<NonNull<u8>> {
         NonNull::new(self.base as *mut u8)
     }

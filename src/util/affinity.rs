@@ -4,8 +4,8 @@
 use super::win32;
 use std::sync::OnceLock;
 
-/// The processors of the process: all that any of its threads may use, as it was when this was first asked, which is when the
-/// devices are made. Empty where the system does not say.
+/// Returns the processors of the process: all that any of its threads may use, as it was when this
+/// was first asked, which is when the devices are made. Empty where the system does not say.
 ///
 /// On Linux a process has no affinity of its own. The thread that asks may be kept to one processor for reasons of the
 /// application, and so may be the first, whose affinity is taken for the process's: what all of them leave is it.
@@ -30,7 +30,7 @@ fn of_all_threads() -> Vec<u32> {
     all
 }
 
-/// The processors that a thread may use; 0 is the calling one.
+/// Returns the processors that a thread may use; 0 is the calling one.
 #[cfg(target_os = "linux")]
 fn of_thread(thread: libc::pid_t) -> Vec<u32> {
     // SAFETY: a set of bits, for which zeros are a value.
@@ -47,7 +47,7 @@ fn of_thread(thread: libc::pid_t) -> Vec<u32> {
         .collect()
 }
 
-/// The same. Of the process's group of processors, which has 64 at most.
+/// Returns the same. Of the process's group of processors, which has 64 at most.
 #[cfg(windows)]
 fn of_all_threads() -> Vec<u32> {
     let (mut mine, mut all) = (0usize, 0usize);
@@ -65,7 +65,8 @@ fn of_all_threads() -> Vec<u32> {
     Vec::new()
 }
 
-/// Keeps the calling thread to these processors. False: the system does not allow it, and nothing changes.
+/// Keeps the calling thread to these processors. Returns false if the system does not allow it, and
+/// nothing changes.
 #[cfg(target_os = "linux")]
 pub fn stay_on(numbers: &[u32]) -> bool {
     // SAFETY: a set of bits, for which zeros are a value.

@@ -123,7 +123,7 @@ fn add_quoted(line: &mut Vec<u16>, argument: &OsStr) {
     line.push(QUOTE);
 }
 
-/// A command's program and arguments as one line that ends with zero.
+/// Returns a command's program and arguments as one line that ends with zero.
 fn command_line(command: &Command) -> Result<Vec<u16>> {
     let mut line = Vec::new();
     add_quoted(&mut line, command.get_program());

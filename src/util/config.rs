@@ -129,7 +129,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Words that mean nothing are said to.
+    /// Returns the words that mean nothing are said to.
     fn parse(text: &str) -> Self {
         let mut passes = Self::default();
         for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
@@ -164,7 +164,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Words that mean nothing are said to.
+    /// Returns the words that mean nothing are said to.
     fn parse(text: &str) -> Self {
         let mut check = Self::default();
         for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
@@ -195,7 +195,7 @@ fn path(name: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Where the data of the user's programs is kept that belongs to this machine.
+/// Returns where the data of the user's programs is kept that belongs to this machine.
 #[cfg(windows)]
 fn default_cache_dir() -> Option<PathBuf> {
     path("LOCALAPPDATA").map(|base| base.join("pumice").join("cache"))
@@ -208,7 +208,7 @@ fn default_cache_dir() -> Option<PathBuf> {
         .map(|base| base.join("pumice"))
 }
 
-/// The options of this process.
+/// Returns the options of this process.
 pub fn get() -> &'static Config {
     static CONFIG: OnceLock<Config> = OnceLock::new();
     CONFIG.get_or_init(|| Config {

@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A file without a name that holds `bytes`, to be read from its beginning. Unlike a pipe it needs no thread to write, and
-/// raises no signal if its reader dies.
+/// Returns a file without a name that holds `bytes`, to be read from its beginning. Unlike a pipe
+/// it needs no thread to write, and raises no signal if its reader dies.
 pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     // SAFETY: the name is a string.
     let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
@@ -22,7 +22,8 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
-/// The path by which children of this process find an open file. None: they may not look at what it has open.
+/// Returns the path by which children of this process find an open file. Returns `None` if they may
+/// not look at what it has open.
 pub fn path_for_children(file: &File) -> Option<PathBuf> {
     // SAFETY: it only tells.
     if unsafe { libc::prctl(libc::PR_GET_DUMPABLE) } != 1 {

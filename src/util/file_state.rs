@@ -16,7 +16,7 @@ mod system {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
     use std::time::{Duration, UNIX_EPOCH};
 
-    /// The user and the group that files are opened as.
+    /// Returns the user and the group that files are opened as.
     pub fn rights() -> (u32, u32) {
         // SAFETY: they only tell.
         unsafe { (libc::geteuid(), libc::getegid()) }

@@ -56,7 +56,8 @@ impl Drop for SizeSignal {
     }
 }
 
-/// The path that a compiler wrote so, or that was kept as `OsStr::as_encoded_bytes` has it. None: it is none on this system.
+/// Returns the path that a compiler wrote so, or that was kept as `OsStr::as_encoded_bytes` has it.
+/// Returns `None` if it is none on this system.
 pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
     {
@@ -70,8 +71,9 @@ pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Whether a program is one that the dynamic linker starts, and that libraries can so be preloaded into. What is no ELF file of
-/// 64 bits and this byte order (a script, say) counts as one.
+/// Returns whether a program is one that the dynamic linker starts, and that libraries can so be
+/// preloaded into. What is no ELF file of 64 bits and this byte order (a script, say) counts as
+/// one.
 #[cfg(unix)]
 pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::FileExt;

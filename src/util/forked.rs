@@ -19,7 +19,7 @@ pub fn needs_threads() {
     }
 }
 
-/// This process is the child of one whose threads it would need.
+/// Returns true if this process is the child of one whose threads it would need.
 pub fn is_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }

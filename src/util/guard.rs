@@ -2,7 +2,8 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Does `work`. False: it ended by a defect of the driver, and what it was to do counts as failed.
+/// Does `work`. Returns false if it ended by a defect of the driver, and what it was to do counts
+/// as failed.
 ///
 /// What a task leaves half done is its own, or behind locks that do not poison.
 pub fn guarded(what: &str, work: impl FnOnce()) -> bool {

@@ -38,7 +38,7 @@ fn depths() -> impl Iterator<Item = &'static Depth> {
     std::iter::successors(at(&DEPTHS), move |depth| at(&depth.next))
 }
 
-/// A cell that no thread has.
+/// Returns a cell that no thread has.
 fn free_depth() -> &'static Depth {
     forked::watch();
     if let Some(free) = depths().find(|depth| !depth.taken.swap(true, Ordering::AcqRel)) {
@@ -144,13 +144,13 @@ pub(super) fn others_are_in_calls() -> bool {
         .any(|depth| depth.calls.load(Ordering::SeqCst) > 0)
 }
 
-/// The drivers are being taken apart, or are gone.
+/// Returns true if the drivers are being taken apart, or are gone.
 #[inline]
 pub fn is_leaving() -> bool {
     LEAVING.load(Ordering::SeqCst) || system_is_leaving()
 }
 
-/// The system has ended the other threads of this process, with whatever they held.
+/// Returns true if the system has ended the other threads of this process, with whatever they held.
 #[cfg(windows)]
 fn system_is_leaving() -> bool {
     // SAFETY: a question without operands.

@@ -28,8 +28,8 @@ mod system {
         Err(said.to_string_lossy().into_owned())
     }
 
-    /// The file of the shared library or executable that this code is in. The path of a library is the one that the dynamic linker received, which may be
-    /// relative.
+    /// Returns the file of the shared library or executable that this code is in. The path of a
+    /// library is the one that the dynamic linker received, which may be relative.
     pub fn own_path() -> Option<PathBuf> {
         let here = object_of(own_path as *const c_void)?;
         // SAFETY: no arguments but the name of a value.
@@ -91,7 +91,7 @@ mod system {
         (found != 0).then_some(module)
     }
 
-    /// The shared library (or executable) that this code is in.
+    /// Returns the shared library (or executable) that this code is in.
     pub fn own_path() -> Option<PathBuf> {
         let module = own(win32::MODULE_UNCHANGED)?;
         let mut name = vec![0u16; 32 << 10];

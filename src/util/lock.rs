@@ -249,7 +249,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         })
     }
 
-    /// The value, which nobody else has.
+    /// Returns the value, which nobody else has.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
@@ -350,7 +350,7 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         self.0.is_locked_exclusive()
     }
 
-    /// The value, which nobody else has.
+    /// Returns the value, which nobody else has.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }

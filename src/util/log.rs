@@ -15,7 +15,7 @@ pub enum Level {
     Trace,
 }
 
-/// The level set by PUMICE_LOG. An unknown word is reported and counts as `warn`.
+/// Returns the level set by PUMICE_LOG. An unknown word is reported and counts as `warn`.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| match std::env::var("PUMICE_LOG").as_deref() {

@@ -33,8 +33,9 @@ pub mod uncancelled;
 #[cfg(windows)]
 pub mod win32;
 
-/// The number of threads that this process can run at the same time: what its affinity and its control group leave. Asked once,
-/// in a thread of ours: the system answers for the calling thread alone, which may be kept to one processor.
+/// Returns the number of threads that this process can run at the same time: what its affinity and
+/// its control group leave. Asked once, in a thread of ours: the system answers for the calling
+/// thread alone, which may be kept to one processor.
 pub fn cores() -> usize {
     static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     #[allow(clippy::disallowed_methods, reason = "the one place")]
@@ -48,12 +49,12 @@ pub fn cores() -> usize {
     })
 }
 
-/// There are cores to spare for helpers and for waiting actively.
+/// Returns true if there are cores to spare for helpers and for waiting actively.
 pub fn many_cores() -> bool {
     cores() >= 4
 }
 
-/// The host's clock in nanoseconds: CLOCK_MONOTONIC, on Windows the performance counter.
+/// Returns the host's clock in nanoseconds: CLOCK_MONOTONIC, on Windows the performance counter.
 pub fn monotonic_ns() -> u64 {
     #[cfg(windows)]
     {
@@ -82,7 +83,7 @@ pub fn monotonic_ns() -> u64 {
         + 1
 }
 
-/// A reading of that clock in the system's unit, as drivers give it, in nanoseconds.
+/// Returns a reading of that clock in the system's unit, as drivers give it, in nanoseconds.
 pub fn clock_ns(reading: u64) -> u64 {
     #[cfg(windows)]
     {

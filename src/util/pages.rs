@@ -19,7 +19,8 @@ pub fn map(size: usize, access: Protection) -> Option<NonNull<u8>> {
     system::map(0, size, access)
 }
 
-/// The same at this address, a multiple of [`GRANULE`]; None: a part of the range is in use, or cannot be had.
+/// Returns the same at this address, a multiple of [`GRANULE`]; None: a part of the range is in
+/// use, or cannot be had.
 pub fn map_at(base: usize, size: usize) -> Option<NonNull<u8>> {
     let found = system::map(base, size, Protection::ReadWrite)?;
     if found.as_ptr() as usize == base {
@@ -39,7 +40,7 @@ pub unsafe fn unmap(base: NonNull<u8>, size: usize) {
     unsafe { system::unmap(base, size) }
 }
 
-/// Changes what may be done with whole pages of a mapping. Whether it could be done.
+/// Changes what may be done with whole pages of a mapping. Returns whether it could be done.
 ///
 /// # Safety
 /// The range is within a mapping of the caller's, and nothing is under way there that the new access forbids.
@@ -66,7 +67,7 @@ mod system {
     /// The granularity of addresses that the caller chooses.
     pub const GRANULE: usize = 4096;
 
-    /// Bytes of a page.
+    /// Returns the bytes of a page.
     pub fn page() -> usize {
         // SAFETY: a question to the system without operands in memory.
         let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -138,7 +139,7 @@ mod system {
     /// The granularity of addresses that the caller chooses.
     pub const GRANULE: usize = 64 << 10;
 
-    /// Bytes of a page.
+    /// Returns the bytes of a page.
     pub fn page() -> usize {
         4096
     }

@@ -5,7 +5,7 @@
 pub struct Ranges(Vec<(u64, u64)>);
 
 impl Ranges {
-    /// All of `size` bytes is free.
+    /// Returns all of `size` bytes is free.
     pub fn whole(size: u64) -> Self {
         Self(vec![(0, size)])
     }

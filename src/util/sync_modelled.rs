@@ -16,12 +16,12 @@ pub fn spin_loop() {
     yield_now();
 }
 
-/// One look shows what a thousand do.
+/// Returns one look shows what a thousand do.
 pub const fn looks(_: u32) -> u32 {
     1
 }
 
-/// A thread of the model.
+/// Returns a thread of the model.
 pub fn spawn(_: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     drop(loom::thread::spawn(work));
     Ok(())
@@ -63,7 +63,7 @@ macro_rules! atomics {
                 Self(loom::sync::atomic::$name::new(value))
             }
 
-            /// The value.
+            /// Returns the value.
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
                 ordered(order, || self.0.load(order))
@@ -125,7 +125,7 @@ impl<T> MutexGuard<'_, T> {
         }
     }
 
-    /// The same: there is no time in a model.
+    /// Returns true if the same: there is no time in a model.
     #[track_caller]
     pub fn wait_until(&mut self, condition: &Condvar, _: Instant) -> bool {
         self.wait(condition);

@@ -49,7 +49,7 @@ struct Writer {
     most: u64,
 }
 
-/// A timeline is written.
+/// Returns true if a timeline is written.
 #[inline]
 pub fn on() -> bool {
     match STATE.load(Ordering::Relaxed) {
@@ -211,7 +211,7 @@ thread_local! {
     static THREAD: OnceCell<u32> = const { OnceCell::new() };
 }
 
-/// The number that the system has given this thread, and its name.
+/// Returns the number that the system has given this thread, and its name.
 #[cfg(unix)]
 fn thread_and_name() -> (u32, Option<String>) {
     // SAFETY: no arguments.
@@ -220,7 +220,8 @@ fn thread_and_name() -> (u32, Option<String>) {
     (thread, name.ok())
 }
 
-/// The number that the system has given this thread, and its name, which only Rust's threads have.
+/// Returns the number that the system has given this thread, and its name, which only Rust's
+/// threads have.
 #[cfg(windows)]
 fn thread_and_name() -> (u32, Option<String>) {
     // SAFETY: no arguments.
@@ -249,7 +250,7 @@ fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> std::io::Result<(
     Ok(())
 }
 
-/// The row of this thread, which has a name from now on.
+/// Returns the row of this thread, which has a name from now on.
 pub fn this_thread() -> Row {
     let process = PROCESS.load(Ordering::Acquire);
     let number = || {

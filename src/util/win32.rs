@@ -71,7 +71,7 @@ pub struct MemoryBasicInformation {
 }
 
 impl MemoryBasicInformation {
-    /// The address behind it.
+    /// Returns the address behind it.
     pub fn end(&self) -> usize {
         self.base + self.size
     }

@@ -1,5 +1,5 @@
 //! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`). Comparisons of numbers of
-//! 32 bits with counters of 64, and loops whose bounds are constants, which Mesa's gets wrong (see `hide_counts`).
+//! 32 bits with counters of 64, and loops whose bounds are constants, which Mesa's gets wrong (see `divided_counts`).
 
 use crate::collectives::has_extension;
 use pumice_tests::sys::cl_uint;

@@ -7,7 +7,7 @@ use pumice_runtime::cl;
 use pumice_runtime::error::{err, ClResult};
 use std::ffi::{c_char, c_void};
 
-/// A function of an extension that Pumice does not have.
+/// Returns a function of an extension that Pumice does not have.
 pub fn absent<T>() -> ClResult<T> {
     err(cl::CL_INVALID_OPERATION, "the extension is not supported")
 }

@@ -95,7 +95,7 @@ pub fn create_with_properties(
     make(context, properties, flags, format, desc, host_ptr)
 }
 
-/// The old calls name errors of the extents differently.
+/// Returns the old calls name errors of the extents differently.
 fn make_old(
     context: Handle,
     flags: cl_mem_flags,

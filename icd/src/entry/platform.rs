@@ -9,12 +9,12 @@ use pumice_runtime::object::info::Info;
 use pumice_runtime::object::platform::Platform;
 use std::ffi::c_void;
 
-/// The only platform there is.
+/// Returns the only platform there is.
 pub fn only() -> &'static Ref<Platform> {
     crate::platform()
 }
 
-/// The platform that a handle names. NULL means the only one there is.
+/// Returns the platform that a handle names. NULL means the only one there is.
 pub fn resolve(platform: Handle) -> ClResult<Ref<Platform>> {
     if platform.is_null() {
         return Ok(crate::platform().clone());

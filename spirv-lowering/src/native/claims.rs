@@ -27,7 +27,7 @@ fn of_data(class: Class) -> Option<Claim> {
     }
 }
 
-/// The claims of a kernel, piece by piece: `module` holds it as its only kernel.
+/// Returns the claims of a kernel, piece by piece: `module` holds it as its only kernel.
 pub fn claims(module: &Module, packing: Packing) -> Result<Vec<Claims>> {
     let none = || LowerError::internal("no kernel");
     let kernel = module.kernels.first().ok_or_else(none)?;

@@ -19,7 +19,7 @@ use crate::ir::function::{Function, Terminator};
 use crate::ir::op::{Effect, GroupOp, HwVar, Op};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What is found out.
+/// The classes of a function's values, and where its lanes diverge.
 pub struct Classes {
     values: SecondaryMap<Value, Found>,
     /// The innermost construct around the definition of each value; None too for what is the same everywhere.
@@ -46,7 +46,8 @@ struct Leaving {
 }
 
 impl Classes {
-    /// Those of one lane: nothing differs from it. `constructs`: how many there are.
+    /// Returns the classes for packs of one lane, in which nothing diverges. `constructs`: the
+    /// number of constructs.
     pub fn of_one_lane(constructs: usize) -> Self {
         Self {
             values: SecondaryMap::new(),
@@ -126,17 +127,17 @@ impl Classes {
         new != old
     }
 
-    /// The class of a value as data, where it is defined.
+    /// Returns the class of a value as data, where it is defined.
     pub fn of(&self, value: Value) -> Class {
         self.values[value].class()
     }
 
-    /// The class of a value as data, for those who use it in a block.
+    /// Returns the class of a value as data, for those who use it in a block.
     pub fn class(&self, tree: &Tree, value: Value, at: Block) -> Class {
         self.seen(tree, value, at).class()
     }
 
-    /// The class of a value as an address, for those who use it in a block.
+    /// Returns the class of a value as an address, for those who use it in a block.
     pub fn reach(&self, tree: &Tree, value: Value, at: Block) -> Reach {
         self.seen(tree, value, at).reach()
     }
@@ -204,7 +205,7 @@ impl Classes {
         };
         let place = places.get(&block);
         let soft = edges.iter().any(|e| self.soft.contains(e));
-        let apart = match place.map(|p| (p.kind, tree.constructs[p.construct].is_loop)) {
+        let divergent = match place.map(|p| (p.kind, tree.constructs[p.construct].is_loop)) {
             Some((JumpTargetKind::Merge, true)) => soft,
             Some((JumpTargetKind::Merge, false)) => {
                 let own = place.is_some_and(|p| self.divergent[p.construct]);
@@ -213,7 +214,7 @@ impl Classes {
             Some((JumpTargetKind::Continue, _)) => soft && edges.len() > 1,
             _ => false,
         };
-        let mut changed = apart && self.joins.insert(block);
+        let mut changed = divergent && self.joins.insert(block);
         let after_loop = matches!(place, Some(p) if p.kind == JumpTargetKind::Merge && tree.constructs[p.construct].is_loop);
         for (i, &param) in func.blocks[block].params.iter().enumerate() {
             let args: Vec<Value> = edges
@@ -224,7 +225,7 @@ impl Classes {
                 })
                 .collect();
             let same = args.windows(2).all(|w| w[0] == w[1]);
-            let found = if apart && (after_loop || !same) {
+            let found = if divergent && (after_loop || !same) {
                 Found::Varying
             } else {
                 args.iter()
@@ -481,7 +482,7 @@ mod tests {
     use crate::ir::parse::parse_function;
     use crate::native::regions;
 
-    /// The classes of the values of a function, by their numbers.
+    /// Returns the classes of the values of a function, by their numbers.
     fn classes(text: &str, values: &[u32]) -> Vec<(Class, Reach)> {
         let func = parse_function(text).unwrap();
         let region = regions::split(&func, Packing::Rows).unwrap().remove(0);

@@ -8,8 +8,9 @@ use crate::interface::Implicit;
 use crate::ir::entity::{SecondaryMap, Var};
 use crate::ir::op::IntCond;
 
-/// Bytes of a frame and where each variable lies in it. Elements of arrays are counted in 32 bits, all lanes' together, and
-/// so are the bytes that the runtime is told: a frame of more is refused.
+/// Returns the bytes of a frame and where each variable lies in it. Elements of arrays are counted
+/// in 32 bits, all lanes' together, and so are the bytes that the runtime receives: a frame of more
+/// is refused.
 fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)> {
     let mut offsets = SecondaryMap::new();
     let mut end = 0u64;
@@ -35,7 +36,7 @@ fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)>
 /// The most bytes of variables that may lie on the stack of a thread.
 const MOST_STACK: u32 = 32 << 10;
 
-/// The whole module of a kernel.
+/// Returns the whole module of a kernel.
 pub fn module(
     regions: &[Region],
     implicit: &[(Implicit, u32)],
@@ -83,7 +84,7 @@ pub fn module(
     ))
 }
 
-/// The function that the runtime calls.
+/// Returns the function that the runtime calls.
 fn driver(regions: usize, shape: Shape, declarations: &mut Declarations) -> Result<String> {
     const LAUNCH: Operand = Operand::named(LlvmType::PTR, "launch");
     const FIRST: Operand = Operand::named(LlvmType::I64, "first");
@@ -174,8 +175,8 @@ fn driver(regions: usize, shape: Shape, declarations: &mut Declarations) -> Resu
     let gy = llvm.select(&at_end, &below, gy);
     let at_end = llvm.icmp(IntCond::Eq, &gy, &ny);
     llvm.named(&next[1]).select(&at_end, &zero, &gy);
-    let behind = llvm.add(gz, &one);
-    llvm.named(&next[2]).select(&at_end, &behind, gz);
+    let after = llvm.add(gz, &one);
+    llvm.named(&next[2]).select(&at_end, &after, gz);
     let more = llvm.icmp(IntCond::Ne, &left_next, &Operand::i64(0));
     llvm.branch(&more, group, end);
     llvm.begin(end);

@@ -12,14 +12,14 @@ use crate::ir::op::{HwVar, Op, Scope};
 use crate::ir::types::{Space, Type};
 use crate::passes::{byte_arrays, clean, lower_local};
 
-/// The function of a kernel that does the same when groups of one work-item run in step, its local variables in private
-/// memory. None: it has local arguments, shows others the addresses of its local memory or asks something of them, or waits
+/// Returns the function of a kernel whose result is the same when groups of one work-item run in step, its local variables in private
+/// memory. Returns `None` if it has local arguments, shows others the addresses of its local memory or asks something of them, or waits
 /// for what another group does (with a lock, say), which may be in the same pack.
-pub fn alike(module: &Module) -> Option<Function> {
+pub fn independent_groups(module: &Module) -> Option<Function> {
     let kernel = module.kernels.first()?;
     let func = module.functions.get(kernel.func)?;
     let entry = func.entry()?;
-    if !func.blocks[entry].params.is_empty() || !is_apart(func) {
+    if !func.blocks[entry].params.is_empty() || !is_independent(func) {
         return None;
     }
     let mut func = func.clone();
@@ -36,7 +36,7 @@ pub fn alike(module: &Module) -> Option<Function> {
     (!may_wait(&func)).then_some(func)
 }
 
-/// A kernel with what is known of groups of one work-item.
+/// Returns a kernel with what is known of groups of one work-item.
 pub fn of_one_item(mut func: Function) -> Function {
     for &block in &func.layout {
         let insts = std::mem::take(&mut func.blocks[block].insts);
@@ -66,8 +66,8 @@ pub fn of_one_item(mut func: Function) -> Function {
     func
 }
 
-/// Asks nothing of the others, and uses local memory for what private memory would do as well.
-fn is_apart(func: &Function) -> bool {
+/// Returns true if work-items do not communicate: local memory could as well be private.
+fn is_independent(func: &Function) -> bool {
     let is_local = |value: &Value| func.ty(*value) == Type::Ptr(Space::Local);
     let mut insts = func
         .layout
@@ -97,13 +97,13 @@ mod tests {
     use super::*;
     use crate::ir::parse::parse_module;
 
-    /// A kernel with a local variable, and what it does with the address.
+    /// Returns a kernel with a local variable, and what it does with the address.
     fn kernel(uses: &str) -> Option<Function> {
         let text = format!(
             "global @0 \"row\" local size 64 align 4\nkernel \"f\" fn0 {{\n}}\nfunc fn0 \"f\" export () -> () {{\n\
              block0:\n  v0 = global_addr @0 : ptr.local\n  v1 = const 1 : i32\n  v2 = const 8 : i64\n{uses}  return\n}}\n"
         );
-        alike(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+        independent_groups(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
     }
 
     #[test]

@@ -36,7 +36,7 @@ use crate::ir::function::Function;
 use crate::ir::module::{Global, Module};
 use crate::ir::op::Op;
 use crate::ir::types::Space;
-use crate::passes::quirks::bound_halves;
+use crate::passes::quirks::half_overflow;
 
 /// Version of the interface between generated code and the runtime.
 pub const VERSION: u32 = 1;
@@ -77,7 +77,7 @@ impl Packing {
     /// Its code runs work-groups of any size.
     pub const ANY_GROUP: Self = Self::Linear;
 
-    /// That of work-groups of a size, in packs of so many lanes.
+    /// Returns the packing of work-groups of a size, in packs of `lanes` work-items.
     pub fn of([x, y, z]: [u32; 3], lanes: u32, uses_subgroups: bool) -> Self {
         let (whole, one_row) = (x % lanes.max(1) == 0, y * z == 1);
         // Sub-groups are pieces of the order of linear ids.
@@ -89,7 +89,7 @@ impl Packing {
         }
     }
 
-    /// The order of work-items in packs of those of a work-group.
+    /// Returns the order of work-items in packs of those of a work-group.
     pub fn order(self) -> Order {
         match self {
             Self::Rows | Self::Tails => Order::Rows,
@@ -97,7 +97,7 @@ impl Packing {
         }
     }
 
-    /// The name of the function.
+    /// Returns the name of the function.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Rows => "pumice_rows",
@@ -109,7 +109,7 @@ impl Packing {
     }
 }
 
-/// What code may rely on below and above the end of its stack.
+/// The memory that code may use below and above the end of its stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stack {
     /// All of it is there, and so is what System V calls the red zone.
@@ -119,14 +119,14 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// That of the system that this runs on.
+    /// The stack of the system that this runs on.
     pub const HERE: Self = if cfg!(windows) {
         Self::ByPages
     } else {
         Self::Whole
     };
 
-    /// Attributes of functions, each after a blank.
+    /// Returns the attributes of functions, each after a blank.
     fn attributes(self) -> &'static str {
         match self {
             Self::Whole => "",
@@ -144,7 +144,7 @@ pub struct Shape {
     pub packing: Packing,
     /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
     pub merged_bits: bool,
-    /// Integers are bounded before they become halfs ([`bound_halves`]).
+    /// Integers are bounded before they become halfs ([`half_overflow`]).
     pub bounds_halves: bool,
     /// LLVM is kept from taking the bits of masks for halfs, for which it has no code.
     pub halves_of_masks: bool,
@@ -197,7 +197,7 @@ pub(crate) struct Region {
 
 /// Groups of one work-item of a kernel can go by packs: `module` holds it as its only kernel.
 pub fn packs_groups(module: &Module) -> bool {
-    groups::alike(module).is_some()
+    groups::independent_groups(module).is_some()
 }
 
 /// Makes the LLVM IR of a kernel: `module` holds it as its only kernel.
@@ -221,9 +221,9 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
     let one_item;
     let func = match shape.packing {
         Packing::Groups => {
-            let alike = groups::alike(module)
-                .ok_or_else(|| LowerError::internal("groups that are not alike"))?;
-            one_item = groups::of_one_item(alike);
+            let independent = groups::independent_groups(module)
+                .ok_or_else(|| LowerError::internal("groups that are not independent"))?;
+            one_item = groups::of_one_item(independent);
             &one_item
         }
         Packing::Alone => {
@@ -235,7 +235,7 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
     let bounded;
     let func = if shape.bounds_halves {
         let mut changed = func.clone();
-        bound_halves::run(&mut changed)?;
+        half_overflow::run(&mut changed)?;
         bounded = changed;
         &bounded
     } else {
@@ -246,7 +246,7 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
     entry::module(&regions, implicit, &locals, shape)
 }
 
-/// The LLVM IR of a function without local variables, for tests.
+/// Returns the LLVM IR of a function without local variables, for tests.
 #[cfg(test)]
 fn text_of(func: &str, lanes: u32) -> String {
     let func = crate::ir::parse::parse_function(func).unwrap();

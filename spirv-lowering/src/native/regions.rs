@@ -124,7 +124,7 @@ impl Cutter {
         }
     }
 
-    /// The instructions that compute a value from nothing, in order, if they are few.
+    /// Returns the instructions that compute a value from nothing, in order, if they are few.
     fn again(&self, value: Value) -> Option<Vec<Inst>> {
         let mut order = Vec::new();
         let mut seen = FxHashSet::default();
@@ -161,7 +161,7 @@ impl Cutter {
         true
     }
 
-    /// What the lanes have of a value at any place.
+    /// Returns the class of a value at any place.
     fn class(&self, value: Value) -> Class {
         match self.classes.escaping.contains(&value) {
             true => Class::Varying,
@@ -169,7 +169,7 @@ impl Cutter {
         }
     }
 
-    /// The place of a value in the frame.
+    /// Returns the place of a value in the frame.
     fn var(&mut self, value: Value) -> Var {
         if let Some(&var) = self.vars.get(&value) {
             return var;
@@ -361,7 +361,7 @@ impl Cutter {
     }
 }
 
-/// The value that a store converts.
+/// Returns the value that a store converts.
 fn through(func: &Function, value: Value) -> Value {
     match func.def_inst(value) {
         Some(inst) if matches!(func.insts[inst].op, Op::PtrToInt) => func.insts[inst].args[0],

@@ -56,7 +56,8 @@ impl Found {
         }
     }
 
-    /// The difference between neighbours, 0 for uniform ones, and whether it is one of addresses alone.
+    /// Returns the difference between neighbours, 0 for uniform ones, and whether it is one of
+    /// addresses alone.
     pub fn stride(self) -> Option<(i64, bool)> {
         match self {
             Self::Uniform => Some((0, false)),
@@ -213,7 +214,7 @@ enum Part {
     Whole,
 }
 
-/// Finds the terms of a sum. False: there is one that is no part of an id.
+/// Finds the terms of a sum. Returns false if there is one that is no part of an id.
 fn id_parts(func: &Function, value: Value, parts: &mut Vec<(Part, u8)>) -> bool {
     let Some(inst) = func.def_inst(value).filter(|_| parts.len() < 4) else {
         return false;

@@ -52,7 +52,7 @@ pub struct Edge {
 /// A place that edges go to from within a construct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JumpTarget {
-    /// Of which construct.
+    /// The construct.
     pub construct: ConstructId,
     /// Which.
     pub kind: JumpTargetKind,
@@ -74,19 +74,19 @@ pub struct Select {
     pub construct: ConstructId,
     /// The block that ends with it.
     pub block: Block,
-    /// What the targets lead to.
+    /// The arms of the targets.
     pub arms: Vec<Arm>,
     /// Where the arms meet, if they do.
     pub merge: Option<Block>,
 }
 
-/// What one edge of a branch leads to. All cases of a switch that go to one block with the same arguments are one arm:
-/// the lanes that take them are together, and its code is written once.
+/// The code of one edge of a branch. All cases of a switch that go to one block with the same
+/// arguments are one arm: the lanes that take them converge, and its code is emitted once.
 #[derive(Debug)]
 pub struct Arm {
     /// The numbers of its targets, in order.
     pub targets: Vec<usize>,
-    /// What is run.
+    /// The code.
     pub body: Chain,
 }
 
@@ -103,7 +103,7 @@ pub struct Loop {
     pub merge: Block,
 }
 
-/// What is known of a construct.
+/// The properties of a construct.
 #[derive(Debug, Clone, Copy)]
 pub struct Construct {
     /// The construct around it.
@@ -171,7 +171,7 @@ impl Builder<'_> {
         self.around.last().map(|&(id, _)| id)
     }
 
-    /// The place of an enclosing construct that a block is.
+    /// Returns the place of an enclosing construct that a block is.
     fn place(&self, block: Block) -> Option<JumpTarget> {
         for &(construct, places) in self.around.iter().rev() {
             for (at, kind) in places {
@@ -211,7 +211,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What an edge leads to, up to a place around it.
+    /// Returns the code of an edge, up to a place around it.
     fn arm(&mut self, from: Block, index: usize, to: Block) -> Result<Chain> {
         let edge = self.edge(from, index, to);
         if edge.place.is_some() {
@@ -334,7 +334,8 @@ impl Builder<'_> {
     }
 }
 
-/// The distinct edges of a terminator: the numbers of the targets that are one, and where they go.
+/// Returns the distinct edges of a terminator: the numbers of the targets that are one, and where
+/// they go.
 pub fn distinct(term: &Terminator) -> Vec<(Vec<usize>, Block)> {
     let mut found: FxHashMap<(Block, &[Value]), usize> = FxHashMap::default();
     let mut edges: Vec<(Vec<usize>, Block)> = Vec::new();

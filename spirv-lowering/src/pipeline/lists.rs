@@ -101,7 +101,7 @@ pub static VULKAN: &[Step] = &[
     }),
     CleanUp,
     only_if(
-        optional("hide_steps", |func, _| hide_steps::run(func)),
+        optional("wrapping_counters", |func, _| wrapping_counters::run(func)),
         |_, l| l.target.quirks.wrapping_counters,
     ),
     needed(
@@ -172,11 +172,11 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.narrow_counts,
     ),
     only_if(
-        optional("hide_counts", |func, _| hide_counts::run(func)),
+        optional("divided_counts", |func, _| divided_counts::run(func)),
         |_, l| l.target.quirks.divided_counts,
     ),
     only_if(
-        optional("bound_halves", |func, _| bound_halves::run(func)),
+        optional("half_overflow", |func, _| half_overflow::run(func)),
         |_, l| l.target.quirks.half_overflow,
     ),
     only_if(
@@ -190,8 +190,8 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.negated_bounds || l.target.quirks.extended_compares,
     ),
     only_if(
-        optional("round_doubles", |func, _| {
-            round_doubles::run(func)?;
+        optional("misrounded_doubles", |func, _| {
+            misrounded_doubles::run(func)?;
             Ok(true)
         }),
         |_, l| l.target.quirks.misrounded_doubles,
@@ -205,7 +205,7 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
     ),
     only_if(
-        optional("hide_floats", |func, _| hide_floats::run(func)),
+        optional("atomic_floats", |func, _| atomic_floats::run(func)),
         |_, l| l.target.quirks.atomic_floats,
     ),
     only_if(

@@ -14,7 +14,8 @@ use spirv_lowering::passes::lower_args;
 use spirv_lowering::passes::lower_images::Descriptors;
 use spirv_lowering::target::Target;
 
-/// What a launch leaves: the bytes of each buffer with the unknown ones among their bits, and what printf did.
+/// The results of a launch: the bytes of each buffer with the mask of unknown bits, and the records
+/// of printf.
 type Left = (Vec<(Vec<u8>, Vec<u8>)>, Vec<Record>);
 
 struct Launch {
@@ -100,7 +101,7 @@ fn options(strict: bool) -> Options {
     }
 }
 
-/// What there is in memory that the application sees.
+/// Returns the memory that the application sees.
 fn left(memory: &Memory, count: usize, printf: Vec<Record>) -> Left {
     let buffers = memory.regions().iter().take(count);
     let known = |r: &interp::Region| (r.bytes.clone(), r.unknown.clone());

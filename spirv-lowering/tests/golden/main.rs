@@ -30,7 +30,7 @@ use spirv_lowering::pipeline::pass::Step;
 use spirv_lowering::target::{Quirks, Target};
 use std::path::{Path, PathBuf};
 
-/// What a folder does to a module.
+/// The action of a folder of cases on a module.
 enum Pass {
     /// To every function with a body.
     Function(fn(&mut Function) -> bool),
@@ -40,7 +40,7 @@ enum Pass {
     Module(fn(&mut Module, FuncId) -> Result<(), String>),
     /// The same, and it leaves the interface of the kernel.
     Interface(fn(&mut Module, FuncId) -> Result<KernelInterface, String>),
-    /// It finds something out.
+    /// Prints a fact about the function.
     Fact(fn(&Module, FuncId) -> Result<String, String>),
 }
 
@@ -69,14 +69,14 @@ fn passes(folder: &str) -> Option<Pass> {
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_counts" => Pass::Try(passes::quirks::narrow_counts::run),
-        "bound_halves" => Pass::Try(|f| passes::quirks::bound_halves::run(f).map(|_| ())),
+        "half_overflow" => Pass::Try(|f| passes::quirks::half_overflow::run(f).map(|_| ())),
         "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f, Zeros::All).map(|_| ())),
-        "hide_floats" => Pass::Try(|f| passes::quirks::hide_floats::run(f).map(|_| ())),
-        "hide_steps" => Pass::Try(|f| passes::quirks::hide_steps::run(f).map(|_| ())),
-        "hide_counts" => Pass::Try(|f| passes::quirks::hide_counts::run(f).map(|_| ())),
+        "atomic_floats" => Pass::Try(|f| passes::quirks::atomic_floats::run(f).map(|_| ())),
+        "wrapping_counters" => Pass::Try(|f| passes::quirks::wrapping_counters::run(f).map(|_| ())),
+        "divided_counts" => Pass::Try(|f| passes::quirks::divided_counts::run(f).map(|_| ())),
         "flip_compares" => Pass::Try(|f| flip_compares(f, true)),
         "flip_compares_extended" => Pass::Try(|f| flip_compares(f, false)),
-        "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),
+        "misrounded_doubles" => Pass::Try(passes::quirks::misrounded_doubles::run),
         "idle_lanes" => {
             Pass::Try(|f| passes::quirks::idle_lanes::run(f, &Target::lavapipe()).map(|_| ()))
         }
@@ -237,7 +237,7 @@ fn arguments(
     passes::lower_args::run(func, &kernel, &access, &images, target).map_err(|e| e.to_string())
 }
 
-/// What stands in an interface of arguments.
+/// Describes the arguments of an interface.
 fn described(interface: &KernelInterface) -> String {
     let mut text = format!("; {} bytes of push constants", interface.push_size);
     if interface.args_in_buffer {

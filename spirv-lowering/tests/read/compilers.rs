@@ -1,8 +1,8 @@
-//! What compilers leave that the specification does not have, or that says less than it should.
+//! Tests of forms that compilers write and the specification does not have or leaves open.
 
 use super::*;
 
-/// What compilers leave as calls by name: there the signedness of integers is known.
+/// Tests calls by name, in which compilers preserve the signedness of integers.
 #[test]
 fn builtins_by_name() {
     let text = "OpCapability Addresses
@@ -61,7 +61,7 @@ fn builtins_by_name() {
     assert!(!module.to_string().contains("call"));
 }
 
-/// What a kernel stores, in order, as far as constant folding tells.
+/// Returns the values that a kernel stores, in order, as far as constant folding computes them.
 fn stored(text: &str) -> Vec<u64> {
     let mut module = read(text);
     let id = module.kernels[0].func;

@@ -166,7 +166,7 @@ impl Pipeline for CpuPipeline {
     }
 }
 
-/// The pipeline of this back end behind a trait object.
+/// Returns the pipeline of this back end behind a trait object.
 pub fn of(pipeline: &dyn Pipeline) -> Result<&CpuPipeline> {
     let ours = pipeline.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("a kernel of another device".to_owned()))
@@ -195,7 +195,7 @@ pub struct CpuCode {
 }
 
 impl CpuCode {
-    /// A kernel for packs of so many lanes.
+    /// Creates a kernel for packs of so many lanes.
     pub fn new(
         native: Arc<dyn NativeCode>,
         interface: &KernelInterface,
@@ -231,8 +231,8 @@ impl CpuCode {
         Packing::of([x, y, z], self.lanes, self.interface.uses_subgroups)
     }
 
-    /// The code for a packing, or where there is none that which came with the program's binary and runs work-groups of any
-    /// size.
+    /// Returns the code for a packing, or where there is none that which came with the program's
+    /// binary and runs work-groups of any size.
     fn found(&self, packing: Packing) -> Result<(Packing, &Arc<Variant>)> {
         match self.variant(packing) {
             Err(_) if self.native.runs_any_group() => {
@@ -306,8 +306,8 @@ impl Code for CpuCode {
         false
     }
 
-    /// The work-items of a group keep their private memory over barriers: as many as [`MOST_PRIVATE`] has room for, so that what
-    /// is promised can be launched.
+    /// Returns the work-items of a group keep their private memory over barriers: as many as
+    /// [`MOST_PRIVATE`] has room for, so that what is promised can be launched.
     fn max_work_group_size(&self) -> u32 {
         let room = MOST_PRIVATE / self.interface.private_size.max(1);
         self.max_group.min(room.max(1))

@@ -50,7 +50,7 @@ pub struct Layout {
     pub stored: [u8; 4],
 }
 
-/// The layout of a format; None: there are no images of it.
+/// Returns the layout of a format; None: there are no images of it.
 pub fn layout(format: PixelFormat) -> Option<Layout> {
     let channel = match format.data {
         cl::CL_UNORM_INT8 if format.is_srgb() => Channel::Srgb8,
@@ -128,7 +128,7 @@ fn access(format: PixelFormat, dim: ImageDim) -> ImageAccess {
     }
 }
 
-/// Every format, the usual ones first.
+/// Returns every format, the usual ones first.
 pub fn all() -> Vec<Support> {
     PixelFormat::candidates()
         .filter(|&format| layout(format).is_some() && format.bytes() > 0)

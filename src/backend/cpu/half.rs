@@ -40,12 +40,12 @@ for_kernels! {
     }
 }
 
-/// The value of a half.
+/// Returns the value of a half.
 pub fn float_of(bits: u16) -> f32 {
     float_of_half(HalfRegister::from_bits(u32::from(bits)))
 }
 
-/// The bits of the nearest half, ties to even.
+/// Returns the bits of the nearest half, ties to even.
 pub fn half_bits(x: f64) -> u16 {
     let bits = x.to_bits();
     let sign = ((bits >> 48) & 0x8000) as u16;

@@ -69,13 +69,13 @@ fn layout_of(format: PixelFormat) -> Result<Layout> {
     format::layout(format).ok_or_else(|| DeviceError::Unsupported(format!("{format:?}")))
 }
 
-/// The image of this back end behind a trait object.
+/// Returns the image of this back end behind a trait object.
 pub fn of(image: &dyn Image) -> Result<&CpuImage> {
     let ours = image.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("an image of another device".to_owned()))
 }
 
-/// The size in x (blocks), y, z, and in which of y and z there is more than one.
+/// Returns the size in x (blocks), y, z, and in which of y and z there is more than one.
 fn sides(desc: &ImageDesc) -> ([u32; 3], bool, bool) {
     let [w, h, d, l] = [desc.width, desc.height, desc.depth, desc.layers].map(|n| n.max(1));
     match desc.dim {
@@ -122,7 +122,7 @@ impl CpuImage {
         }))
     }
 
-    /// The texels of an image with another format.
+    /// Returns the texels of an image with another format.
     pub fn alias(image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
         let ours = of(image.as_ref())?;
         if ours.desc.format.bytes() != format.bytes() {

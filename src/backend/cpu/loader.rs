@@ -121,7 +121,7 @@ impl Loaded {
         Ok(this)
     }
 
-    /// The address of something that the object exports, with `bytes` bytes at least.
+    /// Returns the address of something that the object exports, with `bytes` bytes at least.
     pub fn export(&self, name: &str, bytes: usize) -> Option<NonNull<u8>> {
         let at = *self.exports.get(name)?;
         if at.checked_add(bytes)? > self.size {
@@ -175,7 +175,7 @@ impl Image<'_> {
         Ok((address as u64, true))
     }
 
-    /// A jump to an address, or the place with the address itself.
+    /// Returns a jump to an address, or the place with the address itself.
     fn stub(&mut self, address: u64, place: bool) -> Result<u64> {
         let at = match self.stubs.get(&address) {
             Some(&at) => at,
@@ -328,7 +328,8 @@ impl Image<'_> {
         self.put(at, &value.to_le_bytes())
     }
 
-    /// The lowest 12 bits of an address into an instruction that counts in units of `1 << shift` bytes.
+    /// Returns the lowest 12 bits of an address into an instruction that counts in units of `1 <<
+    /// shift` bytes.
     fn low12(&mut self, at: usize, address: u64, shift: u32) -> Result {
         let bits = ((address & 0xfff) >> shift) as u32;
         self.edit32(at, 0xfff << 10, bits << 10)

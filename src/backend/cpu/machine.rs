@@ -65,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// Work-items of a pack: as many as a vector has 32-bit elements.
+    /// Returns the work-items of a pack: as many as a vector has 32-bit elements.
     pub fn lanes(&self) -> u32 {
         match self.width {
             512.. => 16,
@@ -75,7 +75,7 @@ impl Machine {
     }
 }
 
-/// Bits of the widest vectors that are worth using.
+/// Returns the bits of the widest vectors that are worth using.
 fn widest() -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
@@ -128,7 +128,7 @@ mod system {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     fn memory() -> u64 {
         let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let total = info

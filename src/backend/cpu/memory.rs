@@ -130,7 +130,7 @@ impl CpuMemory {
         memory.checked()
     }
 
-    /// A part of other memory, which it keeps.
+    /// Creates a part of other memory, which it keeps.
     pub fn part(whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Self> {
         let ours = of(whole.as_ref())?;
         let fits = offset.checked_add(size).is_some_and(|end| end <= ours.size);
@@ -145,13 +145,13 @@ impl CpuMemory {
         })
     }
 
-    /// The first byte.
+    /// Returns the first byte.
     pub fn pointer(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 }
 
-/// The memory of this back end behind a trait object.
+/// Returns the memory of this back end behind a trait object.
 pub fn of(memory: &dyn Memory) -> Result<&CpuMemory> {
     let ours = memory.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("memory of another device".to_owned()))

@@ -35,7 +35,7 @@ mod track;
 
 use std::sync::Arc;
 
-/// The processor.
+/// Returns the processor.
 pub fn device() -> Arc<dyn super::Device> {
     Arc::new(device::CpuDevice::new(&machine::Machine::here()))
 }

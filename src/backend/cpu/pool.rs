@@ -114,12 +114,12 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of so many threads, none of which is there yet.
+    /// Returns a pool of so many threads, none of which is there yet.
     pub fn new(cores: usize) -> Arc<Self> {
         Self::with(cores, None)
     }
 
-    /// A pool whose threads, one each, stay on these processors.
+    /// Returns a pool whose threads, one each, stay on these processors.
     pub fn of_processors(numbers: &[u32]) -> Arc<Self> {
         Self::with(numbers.len(), Some(numbers.to_vec()))
     }
@@ -135,7 +135,8 @@ impl Pool {
         })
     }
 
-    /// A thread of the application that waits may do the pool's work: none is kept to some processors.
+    /// Returns true if a thread of the application that waits may do the pool's work: none is kept
+    /// to some processors.
     pub fn takes_help(&self) -> bool {
         self.only_on.is_none()
     }
@@ -146,12 +147,12 @@ impl Pool {
         self.wake.notify_all();
     }
 
-    /// Threads that work at the same time.
+    /// Returns the threads that work at the same time.
     pub fn cores(&self) -> usize {
         self.cores
     }
 
-    /// Threads that there are.
+    /// Returns the threads that there are.
     #[cfg(test)]
     pub(super) fn threads(&self) -> usize {
         self.state.lock().threads
@@ -189,7 +190,7 @@ impl Pool {
         some
     }
 
-    /// A thread is to do this. False: there is none.
+    /// Returns true if a thread is to do this. Returns false if there is none.
     pub fn run(self: &Arc<Self>, task: Arc<dyn Task>) -> bool {
         let mut state = self.state.lock();
         state.ready.push_back(task);
@@ -226,7 +227,7 @@ impl Pool {
         }
     }
 
-    /// The next piece of work. None: there will not be any.
+    /// Returns the next piece of work. Returns `None` if there will not be any.
     fn find(&self, looks: u32) -> Option<Work> {
         let mut left = looks;
         loop {

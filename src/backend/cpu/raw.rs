@@ -25,7 +25,7 @@ impl Block {
     }
 }
 
-/// The first byte of the block that pixel `x` of a row lies in, from the start of the row.
+/// Returns the first byte of the block that pixel `x` of a row lies in, from the start of the row.
 pub fn block_offset(d: &Descriptor, x: u32) -> u64 {
     let pixels = Block::of(d.layout.channel).map_or(1, |block| block.pixels);
     u64::from(x / pixels) * u64::from(d.pixel)

@@ -50,8 +50,8 @@ thread_local! {
     static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch { base: None, size: 0 }) };
 }
 
-/// Calls `f` with local memory and frames of these sizes, contents undefined. False: there is no memory, as a line in the log
-/// says, and `f` was not called.
+/// Calls `f` with local memory and frames of these sizes, contents undefined. Returns false if
+/// there is no memory, as a line in the log says, and `f` was not called.
 #[must_use]
 pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) -> bool {
     let start = local.next_multiple_of(ALIGN) + ALIGN;

@@ -36,7 +36,7 @@ pub struct CpuStream {
 }
 
 impl CpuStream {
-    /// A stream whose batches the pool runs.
+    /// Creates a stream whose batches the pool runs.
     pub fn new(pool: &Arc<Pool>, desc: StreamDesc) -> Self {
         let timeline = CpuTimeline::new();
         Self {
@@ -54,7 +54,7 @@ impl CpuStream {
         }
     }
 
-    /// Where a slice lies; the batch keeps its memory.
+    /// Returns where a slice lies; the batch keeps its memory.
     fn place(&mut self, slice: &Slice) -> Result<MemoryRange> {
         let ours = memory::of(slice.memory.as_ref())?;
         let pointer = ours.pointer().wrapping_add(slice.offset as usize);

@@ -112,7 +112,7 @@ mod c {
     }
 }
 
-/// The address of a function that code may call.
+/// Returns the address of a function that code may call.
 pub fn address(name: &str) -> Option<usize> {
     let found = match name {
         "memcpy" => c::memcpy as *const (),

@@ -34,7 +34,7 @@ fn float(bits: u32) -> f64 {
     f64::from(f32::from_bits(bits))
 }
 
-/// A fraction of `most`, to the nearest; NaN gives 0.
+/// Returns a fraction of `most`, to the nearest; NaN gives 0.
 fn scaled(bits: u32, least: f64, most: f64) -> i32 {
     let value = float(bits);
     if value.is_nan() {

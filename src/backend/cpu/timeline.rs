@@ -44,7 +44,7 @@ pub struct CpuTimeline {
 }
 
 impl CpuTimeline {
-    /// A timeline at 0.
+    /// Returns a timeline at 0.
     pub fn new() -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
@@ -70,7 +70,7 @@ impl CpuTimeline {
         let _ = self.stream.set(Arc::downgrade(stream));
     }
 
-    /// The value reached.
+    /// Returns the value reached.
     pub fn reached(&self) -> u64 {
         self.value.load(Ordering::SeqCst)
     }

@@ -65,7 +65,7 @@ pub struct Adapter {
     pub measure: bool,
 }
 
-/// Every usable device of an instance.
+/// Returns every usable device of an instance.
 pub fn enumerate(instance: &Arc<Instance>) -> Vec<Adapter> {
     examine(instance)
         .into_iter()
@@ -89,7 +89,7 @@ pub struct Examined {
     pub adapter: Result<Adapter, String>,
 }
 
-/// Every device of an instance.
+/// Returns every device of an instance.
 pub fn examine(instance: &Arc<Instance>) -> Vec<Examined> {
     // SAFETY: the instance lives.
     let devices = unsafe { instance.raw.enumerate_physical_devices() };
@@ -247,7 +247,8 @@ fn queue_priority(index: u32, count: u32) -> f32 {
     }
 }
 
-/// A compute family without graphics where there is one (it does not disturb a desktop), else any with compute.
+/// Returns a compute family without graphics where there is one (it does not disturb a desktop),
+/// else any with compute.
 fn choose_queue_family(
     instance: &ash::Instance,
     device: vk::PhysicalDevice,
@@ -287,7 +288,7 @@ fn choose_queue_family(
         })
 }
 
-/// Bytes of the largest heap of device memory.
+/// Returns the bytes of the largest heap of device memory.
 fn device_heap(memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
     memory
         .memory_heaps_as_slice()

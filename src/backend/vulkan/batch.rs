@@ -41,7 +41,7 @@ impl Tools {
         }
     }
 
-    /// A number for a batch that no other batch of the device has.
+    /// Returns a number for a batch that no other batch of the device has.
     fn new_batch_id(&self) -> u64 {
         self.next_batch.fetch_add(1, Ordering::Relaxed)
     }
@@ -108,7 +108,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty one.
+    /// Creates an empty one.
     pub fn new(tools: &Arc<Tools>) -> Result<Self> {
         let device = &tools.device;
         let info = vk::CommandPoolCreateInfo::default()
@@ -249,7 +249,8 @@ impl Batch {
         self.operations > self.marked_operations
     }
 
-    /// A second command buffer, which brings new images to their layout. The batch keeps them.
+    /// Returns a second command buffer, which brings new images to their layout. The batch keeps
+    /// them.
     pub fn transition(&mut self, pending: &PendingTransitions<'_>) -> Result<vk::CommandBuffer> {
         self.begin()?;
         let device = &self.tools.device;

@@ -29,7 +29,7 @@ pub struct Clock {
 const CLOCK_AGE_NS: u64 = 1_000_000_000;
 
 impl Clock {
-    /// The clock of a device.
+    /// Returns the clock of a device.
     pub fn new(device: &LogicalDevice) -> Self {
         let adapter = &device.adapter;
         let instance = &adapter.instance.raw;
@@ -52,7 +52,7 @@ impl Clock {
         }
     }
 
-    /// A moment in device ticks and host nanoseconds.
+    /// Returns a moment in device ticks and host nanoseconds.
     fn sample(&self, run: impl FnOnce() -> Result<(u64, u64)>) -> Result<(u64, u64)> {
         if let Some(table) = &self.calibrated {
             let info = [

@@ -3,7 +3,7 @@
 use crate::backend::{caps::DeviceKind, DeviceError};
 use ash::vk;
 
-/// An error of a Vulkan call.
+/// Returns an error of a Vulkan call.
 pub fn error(call: &'static str, result: vk::Result) -> DeviceError {
     match result {
         vk::Result::ERROR_OUT_OF_HOST_MEMORY => DeviceError::OutOfHostMemory,
@@ -21,7 +21,7 @@ pub fn error(call: &'static str, result: vk::Result) -> DeviceError {
 
 /// Turns the error of a Vulkan call into ours: `call(..).during("vkCall")?`.
 pub trait During<T> {
-    /// Names the call.
+    /// Returns the names the call.
     fn during(self, call: &'static str) -> Result<T, DeviceError>;
 }
 

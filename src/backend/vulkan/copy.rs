@@ -72,7 +72,7 @@ fn bind(
     (info, (skip / unit) as u32)
 }
 
-/// Bytes that one dispatch of a linear shader can cover.
+/// Returns the bytes that one dispatch of a linear shader can cover.
 fn reach(device: &LogicalDevice, unit: u64) -> u64 {
     let limits = &device.adapter.properties.limits;
     let align = limits.min_storage_buffer_offset_alignment.max(16);
@@ -188,7 +188,7 @@ impl Batch {
         self.copy_plain(src.at(head + body), dst.at(head + body), size - head - body);
     }
 
-    /// A box by the shader, if it can do it.
+    /// Returns true if a box by the shader, if it can do it.
     fn copy_box(&mut self, src: Place, dst: Place, region: &BufferCopy) -> bool {
         let (rows, slices) = (region.rows, region.slices);
         let limits = &self.tools.device.adapter.properties.limits;
@@ -244,7 +244,7 @@ impl Batch {
         true
     }
 
-    /// A copy of one piece or of a box.
+    /// Returns a copy of one piece or of a box.
     pub fn copy(&mut self, src: &Slice, dst: &Slice, region: &BufferCopy) -> Result {
         let mut box_ = *region;
         if box_.bytes == 0 || box_.rows == 0 || box_.slices == 0 {
@@ -303,7 +303,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Bytes that travel with the batch, to any place.
+    /// Returns the bytes that travel with the batch, to any place.
     fn write(&mut self, dst: Place, data: &[u8]) -> Result {
         let mut done = 0u64;
         for part in data.chunks(UPDATE as usize) {

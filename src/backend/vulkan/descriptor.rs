@@ -109,7 +109,7 @@ impl Sets {
         }
     }
 
-    /// A set with these resources, which the batch keeps alive.
+    /// Returns a set with these resources, which the batch keeps alive.
     pub fn with(
         &mut self,
         device: &LogicalDevice,

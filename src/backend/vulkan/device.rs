@@ -93,7 +93,7 @@ impl Opened {
 }
 
 impl VulkanDevice {
-    /// A device that makes its VkDevice later.
+    /// Creates a device that makes its VkDevice later.
     pub fn new(adapter: Arc<Adapter>) -> Self {
         Self {
             adapter,
@@ -107,7 +107,7 @@ impl VulkanDevice {
         }
     }
 
-    /// The VkDevice and what goes with it, made now if it was not before.
+    /// Returns the VkDevice and what goes with it, made now if it was not before.
     fn opened(&self) -> Result<&Opened> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
@@ -126,7 +126,7 @@ impl VulkanDevice {
         Ok(&self.opened()?.heaps)
     }
 
-    /// The VkDevice.
+    /// Returns the VkDevice.
     #[cfg(test)]
     pub fn logical(&self) -> Result<&Arc<LogicalDevice>> {
         Ok(&self.heaps()?.device)
@@ -138,7 +138,7 @@ impl VulkanDevice {
         Ok(&self.heaps()?.queues)
     }
 
-    /// A stream, as its own type.
+    /// Returns a stream, as its own type.
     #[cfg(test)]
     pub fn stream(&self) -> Result<VulkanStream> {
         let opened = self.opened()?;

@@ -3,7 +3,7 @@
 use crate::quirks::{Maker, Quirks};
 use ash::vk;
 
-/// The quirks of a driver.
+/// Returns the quirks of a driver.
 pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
     let maker = match id {
         vk::DriverId::MESA_LLVMPIPE => Maker::Llvmpipe,
@@ -22,7 +22,7 @@ pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
     Quirks::of(maker, version_of(id, version))
 }
 
-/// A driver's version in three parts, as it packs them.
+/// Returns a driver's version in three parts, as it packs them.
 pub fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
     if id == vk::DriverId::NVIDIA_PROPRIETARY {
         return [version >> 22, version >> 14 & 0xff, version >> 6 & 0xff];
@@ -34,7 +34,7 @@ pub fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
     ]
 }
 
-/// Bytes of a cache line of a device of that vendor. Vulkan does not tell.
+/// Returns the bytes of a cache line of a device of that vendor. Vulkan does not tell.
 pub fn cache_line(vendor_id: u32) -> u32 {
     const NVIDIA: u32 = 0x10de;
     if vendor_id == NVIDIA {

@@ -25,7 +25,7 @@ pub struct Extensions {
     pub subgroup_size_control: bool,
 }
 
-/// A list of extensions has that one.
+/// Returns true if a list of extensions has that one.
 pub fn has(list: &[vk::ExtensionProperties], name: &std::ffi::CStr) -> bool {
     list.iter()
         .any(|extension| extension.extension_name_as_c_str() == Ok(name))
@@ -255,7 +255,7 @@ impl Features {
         want
     }
 
-    /// The first required feature that is missing.
+    /// Returns the first required feature that is missing.
     pub(super) fn missing(&self) -> Option<&'static str> {
         [
             (self.v12.buffer_device_address, "bufferDeviceAddress"),

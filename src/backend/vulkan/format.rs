@@ -27,7 +27,7 @@ impl Stored {
         self.swizzle == PLAIN
     }
 
-    /// The swizzle as Vulkan wants it.
+    /// Returns the swizzle as Vulkan wants it.
     pub fn mapping(&self) -> vk::ComponentMapping {
         let [r, g, b, a] = self.swizzle;
         vk::ComponentMapping { r, g, b, a }
@@ -39,7 +39,7 @@ use vk::Format as F;
 
 const PLAIN: [S; 4] = [S::IDENTITY; 4];
 
-/// Formats with 1, 2 and 4 channels of a type.
+/// Returns the formats with 1, 2 and 4 channels of a type.
 fn channels(data: u32) -> Option<[F; 3]> {
     Some(match data {
         cl::CL_UNORM_INT8 => [F::R8_UNORM, F::R8G8_UNORM, F::R8G8B8A8_UNORM],
@@ -112,7 +112,7 @@ pub fn image_type(dim: ImageDim) -> vk::ImageType {
 
 const SHARED: [F; 2] = [F::R8G8B8A8_UNORM, F::B8G8R8A8_UNORM];
 
-/// The flags an image of this format is made with.
+/// Returns the flags an image of this format is made with.
 pub fn create_flags(format: F) -> vk::ImageCreateFlags {
     if SHARED.contains(&format) {
         // May be viewed as sRGB, which cannot be written.
@@ -122,7 +122,7 @@ pub fn create_flags(format: F) -> vk::ImageCreateFlags {
     }
 }
 
-/// The usage of an image.
+/// Returns the usage of an image.
 pub fn usage(write: bool) -> vk::ImageUsageFlags {
     let plain = vk::ImageUsageFlags::SAMPLED
         | vk::ImageUsageFlags::TRANSFER_SRC

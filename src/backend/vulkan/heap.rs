@@ -97,7 +97,7 @@ impl Heaps {
         })
     }
 
-    /// The memory types for a placement, best first.
+    /// Returns the memory types for a placement, best first.
     pub fn types(&self, placement: Placement) -> &[u32] {
         match placement {
             Placement::Device => &self.device_local,

@@ -89,7 +89,7 @@ impl VulkanImage {
             .ok_or_else(|| DeviceError::Unsupported("an image of another back end".to_owned()))
     }
 
-    /// Whether `batch` has not taken a reference yet; marks it taken.
+    /// Returns true if `batch` has not taken a reference yet; marks it taken.
     pub fn first_use(&self, batch: u64) -> bool {
         if self.stamp.load(Ordering::Relaxed) == batch {
             return false;
@@ -98,7 +98,7 @@ impl VulkanImage {
         true
     }
 
-    /// The VkImage, for copies.
+    /// Returns the VkImage, for copies.
     pub fn raw(&self) -> Result<vk::Image> {
         match &self.backing {
             Backing::Image { texels, .. } => Ok(texels.raw),
@@ -145,7 +145,7 @@ impl VulkanImage {
         }
     }
 
-    /// A box as Vulkan names it.
+    /// Returns a box as Vulkan names it.
     pub fn place(
         &self,
         region: &ImageRegion,
@@ -191,7 +191,7 @@ fn unknown(format: PixelFormat) -> DeviceError {
     DeviceError::Unsupported(format!("images of {format:?}"))
 }
 
-/// An image of these texels.
+/// Returns an image of these texels.
 fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanImage> {
     let device = texels.device();
     let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
@@ -250,7 +250,7 @@ fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanI
     Ok(image)
 }
 
-/// The same texels with another format.
+/// Returns the same texels with another format.
 pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<VulkanImage> {
     let stored = format::stored(format).ok_or_else(|| unknown(format))?;
     let Backing::Image { texels, .. } = &of.backing else {
@@ -330,7 +330,7 @@ impl Images {
         Ok(image)
     }
 
-    /// The sampler of a property word.
+    /// Returns the sampler of a property word.
     pub fn sampler(&self, word: u32) -> Result<vk::Sampler> {
         let device = &self.heaps.device;
         let mut samplers = self.samplers.lock();

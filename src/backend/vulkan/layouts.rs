@@ -7,7 +7,7 @@ use ash::vk;
 use spirv_lowering::interface::KernelInterface;
 use std::sync::Arc;
 
-/// The push constants of every kernel.
+/// Returns the push constants of every kernel.
 pub fn push_range(device: &LogicalDevice) -> vk::PushConstantRange {
     vk::PushConstantRange::default()
         .stage_flags(vk::ShaderStageFlags::COMPUTE)
@@ -24,7 +24,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// The layouts of a kernel; None: it has no images or samplers.
+    /// Returns the layouts of a kernel; None: it has no images or samplers.
     pub fn of(
         device: &Arc<LogicalDevice>,
         interface: &KernelInterface,

@@ -26,7 +26,7 @@ struct Entry {
 pub struct LoadedCode(Mutex<VecDeque<Entry>, { rank::LOADED_CODE }>);
 
 impl LoadedCode {
-    /// The kernel with these words and this interface, else what `load` makes of them.
+    /// Returns the kernel with these words and this interface, else what `load` makes of them.
     pub fn find_or(
         &self,
         words: &[u32],

@@ -50,7 +50,7 @@ impl LogicalDevice {
         }))
     }
 
-    /// An error of a Vulkan call, with note taken of a lost device.
+    /// Returns an error of a Vulkan call, with note taken of a lost device.
     pub fn failed(&self, call: &'static str, result: vk::Result) -> DeviceError {
         self.noted(conv::error(call, result))
     }
@@ -73,7 +73,7 @@ impl LogicalDevice {
         error
     }
 
-    /// The device was lost: nothing on it works any more.
+    /// Returns true if the device was lost: nothing on it works any more.
     pub fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }

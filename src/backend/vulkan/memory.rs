@@ -78,8 +78,8 @@ impl VulkanMemory {
             .ok_or_else(|| DeviceError::Unsupported("memory of another back end".to_owned()))
     }
 
-    /// Whether `batch` has not taken a reference yet; marks it taken. Two streams that use the memory in turns may
-    /// each take several: harmless.
+    /// Returns true if `batch` has not taken a reference yet; marks it taken. Two streams that use
+    /// the memory in turns may each take several: harmless.
     pub fn first_use(&self, batch: u64) -> bool {
         if self.stamp.load(Ordering::Relaxed) == batch {
             return false;
@@ -188,7 +188,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// The address of a buffer that has memory bound, or is sparse.
+/// Returns the address of a buffer that has memory bound, or is sparse.
 pub fn address_of(device: &LogicalDevice, buffer: vk::Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
     // SAFETY: the buffer has memory bound or is sparse, and was made with SHADER_DEVICE_ADDRESS.
@@ -267,7 +267,8 @@ fn ask_for_large_pages(pointer: NonNull<u8>, size: u64) {
     }
 }
 
-/// A buffer of [`super::place`] as memory: with an allocation of its own, or sparse with nothing bound yet.
+/// Returns a buffer of [`super::place`] as memory: with an allocation of its own, or sparse with
+/// nothing bound yet.
 pub fn placed(
     heaps: &Arc<Heaps>,
     buffer: vk::Buffer,
@@ -318,7 +319,7 @@ pub fn backed(
     }
 }
 
-/// A part of a piece of memory, as memory of its own, which keeps `held`.
+/// Returns a part of a piece of memory, as memory of its own, which keeps `held`.
 pub fn part(
     whole: &VulkanMemory,
     offset: u64,
@@ -400,7 +401,8 @@ pub fn allocate_unmapped(heaps: &Arc<Heaps>, size: u64) -> Result<VulkanMemory> 
     })
 }
 
-/// A buffer on an allocation of host memory, which begins `offset` bytes into it and is at `pointer` for the host.
+/// Returns a buffer on an allocation of host memory, which begins `offset` bytes into it and is at
+/// `pointer` for the host.
 pub fn imported(
     heaps: &Arc<Heaps>,
     buffer: vk::Buffer,

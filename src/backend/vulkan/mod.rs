@@ -70,8 +70,9 @@ pub use instance::validation_messages;
 use instance::Instance;
 use std::sync::Arc;
 
-/// Every usable Vulkan device of the machine, in the loader's order. Empty (with a line in the log) when there is no
-/// Vulkan loader or no usable device. Cheap: no `VkDevice` is made before it is needed.
+/// Returns every usable Vulkan device of the machine, in the loader's order. Empty (with a line in
+/// the log) when there is no Vulkan loader or no usable device. Cheap: no `VkDevice` is made before
+/// it is needed.
 pub fn enumerate() -> Vec<Arc<dyn super::Device>> {
     enumerate_with(crate::util::config::get().validation)
         .into_iter()
@@ -90,7 +91,8 @@ pub struct Surveyed {
     pub software: Result<bool, String>,
 }
 
-/// Every Vulkan device of the machine. An error when there is no Vulkan loader or it makes no instance.
+/// Returns every Vulkan device of the machine. An error when there is no Vulkan loader or it makes
+/// no instance.
 pub fn survey() -> Result<Vec<Surveyed>, String> {
     let instance = Instance::new(false).map_err(|error| error.to_string())?;
     let examined = adapter::examine(&Arc::new(instance)).into_iter();

@@ -51,7 +51,7 @@ impl Pipelines {
         Ok(made)
     }
 
-    /// Whether the header of `data` names this very device and driver.
+    /// Returns true if the header of `data` names this very device and driver.
     pub fn cache_fits(adapter: &Adapter, data: &[u8]) -> bool {
         let word = |at: usize| -> Option<u32> {
             data.get(at..at + 4)
@@ -236,7 +236,8 @@ impl VulkanCode {
         })
     }
 
-    /// The size that subgroups must be asked to have, and how many a work-group may have then.
+    /// Returns the size that subgroups must be asked to have, and how many a work-group may have
+    /// then.
     fn required_subgroups(&self) -> Option<(u32, u32)> {
         let control = self.common.device.adapter.subgroups?;
         let required = self.interface.attributes.required_sub_group_size;
@@ -372,7 +373,7 @@ impl VulkanPipeline {
             .ok_or_else(|| DeviceError::Unsupported("a kernel of another back end".to_owned()))
     }
 
-    /// Whether `batch` has not taken a reference yet; marks it taken.
+    /// Returns true if `batch` has not taken a reference yet; marks it taken.
     pub fn first_use(&self, batch: u64) -> bool {
         if self.stamp.load(Ordering::Relaxed) == batch {
             return false;

@@ -88,7 +88,8 @@ pub fn known(driver: vk::DriverId, version: [u32; 3]) -> Option<Answers> {
     }
 }
 
-/// The answers for a device of an unknown driver: from the cache directory, or measured now and kept there.
+/// Returns the answers for a device of an unknown driver: from the cache directory, or measured now
+/// and kept there.
 pub fn cached(device: &dyn Device) -> Answers {
     let path = cache_file(device);
     if let Some(answers) = path
@@ -227,7 +228,7 @@ impl Format {
         }
     }
 
-    /// The smallest normal number.
+    /// Returns the smallest normal number.
     fn least_normal(self) -> f64 {
         match self {
             Self::Half => 2f64.powi(-14),
@@ -301,7 +302,7 @@ impl Random {
         self.0
     }
 
-    /// A value in [1, 2), times two to the power of `exponent`.
+    /// Returns a value in [1, 2), times two to the power of `exponent`.
     fn value(&mut self, exponent: i32) -> f64 {
         f64::from_bits(self.next() >> 12 | 1023 << 52) * 2f64.powi(exponent)
     }
@@ -384,7 +385,7 @@ fn measure_functions(device: &dyn Device) -> Result<(bool, bool)> {
     Ok((exp2, log2))
 }
 
-/// The unit in the last place of a number in single precision.
+/// Returns the unit in the last place of a number in single precision.
 fn ulp(value: f64) -> f64 {
     let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).max(-126);
     2f64.powi(exponent - 23)
@@ -488,7 +489,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         .collect())
 }
 
-/// The probe kernel of a format. Pushed: address of the triples, address of the results.
+/// Returns the probe kernel of a format. Pushed: address of the triples, address of the results.
 fn kernel(format: Format) -> String {
     let bytes = format.bytes();
     let capabilities = match format {

@@ -45,7 +45,7 @@ impl Queries {
         })
     }
 
-    /// Two free queries, reset. None where there is no profiling.
+    /// Two free queries, reset. Returns `None` where there is no profiling.
     pub fn acquire(&mut self, device: &LogicalDevice) -> Result<Option<QueryPair>> {
         if !self.enabled {
             return Ok(None);
@@ -69,8 +69,8 @@ impl Queries {
             .and_then(|name| self.locate(ProfileSlot(name))))
     }
 
-    /// The two readings of the device's timer; the queries are free again when the batch with this value, or one before it, is
-    /// complete.
+    /// Returns the two readings of the device's timer; the queries are free again when the batch
+    /// with this value, or one before it, is complete.
     pub fn take(
         &mut self,
         device: &LogicalDevice,

@@ -115,7 +115,7 @@ impl Properties {
         self.placed.p_next = std::ptr::null_mut();
     }
 
-    /// Bytes of the largest buffer.
+    /// Returns the bytes of the largest buffer.
     pub fn max_buffer(&self) -> u64 {
         match (self.old, self.maintenance4_known) {
             (false, _) => self.v13.max_buffer_size,
@@ -124,7 +124,7 @@ impl Properties {
         }
     }
 
-    /// The smallest and the largest sub-group.
+    /// Returns the smallest and the largest sub-group.
     pub fn subgroup_sizes(&self) -> (u32, u32) {
         match (self.old, self.subgroup_size_control) {
             (false, _) => (self.v13.min_subgroup_size, self.v13.max_subgroup_size),
@@ -136,7 +136,8 @@ impl Properties {
         }
     }
 
-    /// Where the driver would choose among sizes of sub-groups, and pipelines can ask for one.
+    /// Returns where the driver would choose among sizes of sub-groups, and pipelines can ask for
+    /// one.
     pub fn subgroup_control(&self, features: &Features) -> Option<SubgroupControl> {
         let control = features.v13.subgroup_size_control == vk::TRUE
             || features.subgroup_size.subgroup_size_control == vk::TRUE;

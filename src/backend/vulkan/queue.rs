@@ -33,7 +33,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// The queues that the device was made with.
+    /// Returns the queues that the device was made with.
     pub fn new(device: &Arc<LogicalDevice>) -> Self {
         let queue_family = device.adapter.queue_family;
         Self {
@@ -52,12 +52,12 @@ impl Queues {
         }
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// A queue for a new stream: the ones of its priority take turns.
+    /// Returns a queue for a new stream: the ones of its priority take turns.
     pub fn pick(&self, priority: i8) -> usize {
         let class = if self.list.iter().any(|queue| queue.class == priority) {
             priority

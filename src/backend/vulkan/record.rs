@@ -209,7 +209,7 @@ impl Batch {
     }
 }
 
-/// Bytes from the first to the last byte of one side of a copy.
+/// Returns the bytes from the first to the last byte of one side of a copy.
 fn extent(region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> u64 {
     region.slices.saturating_sub(1) * slice_pitch
         + region.rows.saturating_sub(1) * row_pitch

@@ -120,7 +120,7 @@ pub fn place(
     Ok((made, replay))
 }
 
-/// An allocation for a buffer, bound to it.
+/// Returns an allocation for a buffer, bound to it.
 fn allocate(
     heaps: &Heaps,
     buffer: vk::Buffer,

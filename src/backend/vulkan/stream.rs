@@ -42,7 +42,7 @@ pub struct VulkanStream {
 }
 
 impl VulkanStream {
-    /// A stream on the next queue of its priority.
+    /// Creates a stream on the next queue of its priority.
     pub fn new(tools: &Arc<Tools>, clock: &Arc<Clock>, desc: StreamDesc) -> Result<Self> {
         let queues = &tools.heaps.queues;
         let queue = queues.pick(desc.priority);
@@ -65,7 +65,7 @@ impl VulkanStream {
         })
     }
 
-    /// The open batch, perhaps not begun.
+    /// Returns the open batch, perhaps not begun.
     fn open_batch(&mut self) -> Result<&mut Batch> {
         if self.open.is_none() {
             if self.spare.is_empty() {
@@ -80,7 +80,7 @@ impl VulkanStream {
         self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)
     }
 
-    /// The open batch, ready for commands.
+    /// Returns the open batch, ready for commands.
     fn begun_batch(&mut self) -> Result<&mut Batch> {
         if !self.open.as_ref().is_some_and(|batch| batch.used) {
             let batch = self.open_batch()?;
@@ -378,7 +378,8 @@ impl Drop for VulkanStream {
     }
 }
 
-/// A moment in device ticks and host nanoseconds, by running a timestamp: for devices without calibrated timestamps.
+/// Returns a moment in device ticks and host nanoseconds, by running a timestamp: for devices
+/// without calibrated timestamps.
 pub fn sample_clock(tools: &Arc<Tools>, clock: &Arc<Clock>) -> Result<(u64, u64)> {
     let mut stream = VulkanStream::new(
         tools,

@@ -15,8 +15,8 @@ pub struct SubgroupControl {
 }
 
 impl SubgroupControl {
-    /// From the properties of a device; both ends of the range, the usual size, and the most in a work-group. None: there is
-    /// nothing to choose, or what is said makes no sense.
+    /// From the properties of a device; both ends of the range, the usual size, and the most in a
+    /// work-group. Returns `None` if there is nothing to choose, or what is said makes no sense.
     pub fn new((least, largest): (u32, u32), usual: u32, most: u32) -> Option<Self> {
         let powers = least.is_power_of_two() && largest.is_power_of_two();
         let control = Self {
@@ -28,7 +28,7 @@ impl SubgroupControl {
         (powers && least < largest && control.sizes().contains(&usual)).then_some(control)
     }
 
-    /// The size of kernels that require none, in work-items.
+    /// Returns the size of kernels that require none, in work-items.
     pub fn usual(&self) -> u32 {
         self.usual
     }

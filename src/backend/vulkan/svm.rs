@@ -128,7 +128,7 @@ fn take(block: &Arc<Block>, size: u64, align: u64) -> Option<Arc<VulkanMemory>> 
     Some(memory::part(&block.memory, at, size, Box::new(range)))
 }
 
-/// Where device addresses are host pointers.
+/// Returns where device addresses are host pointers.
 fn by_pointer(heaps: &Arc<Heaps>, size: u64, align: u64) -> Result<Arc<VulkanMemory>> {
     let mut whole = memory::allocate(heaps, size, Placement::DeviceMapped)?;
     if !whole.address().is_multiple_of(align) {

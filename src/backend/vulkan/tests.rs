@@ -97,7 +97,8 @@ const ADD: &str = r#"
     OpFunctionEnd
 "#;
 
-/// A device of this test's own, with its utility shaders used for nearly everything, or for nothing.
+/// Returns a device of this test's own, with its utility shaders used for nearly everything, or for
+/// nothing.
 #[track_caller]
 pub(super) fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
     device_with(|tuning| {
@@ -105,7 +106,7 @@ pub(super) fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
     })
 }
 
-/// A device of this test's own, treated as `change` says.
+/// Returns a device of this test's own, treated as `change` says.
 #[track_caller]
 fn device_with(change: impl FnOnce(&mut Tuning)) -> Option<Arc<VulkanDevice>> {
     let instance = match Instance::new(true) {

@@ -30,7 +30,7 @@ pub struct Texels {
 }
 
 impl Texels {
-    /// Texels of a stored format. The layout is not defined yet.
+    /// Returns the texels of a stored format. The layout is not defined yet.
     pub fn new(
         heaps: &Arc<Heaps>,
         desc: &ImageDesc,

@@ -88,7 +88,7 @@ impl Polling {
 }
 
 impl VulkanTimeline {
-    /// A timeline at 0.
+    /// Creates a timeline at 0.
     pub fn new(queues: &Arc<Queues>, queue: usize, throttle: Throttle) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default()
             .semaphore_type(vk::SemaphoreType::TIMELINE)
@@ -151,7 +151,7 @@ impl VulkanTimeline {
         Ok(reached)
     }
 
-    /// Whether a value is known to be reached, without asking the driver.
+    /// Returns true if a value is known to be reached, without asking the driver.
     pub fn seen(&self, value: u64) -> bool {
         self.seen.load(Ordering::Acquire) >= value
     }
@@ -162,7 +162,7 @@ impl VulkanTimeline {
         self.signalled.load(Ordering::Acquire) >= value
     }
 
-    /// The value reached: that of the semaphore, or of a mark behind it.
+    /// Returns the value reached: that of the semaphore, or of a mark behind it.
     pub fn read(&self) -> Result<u64> {
         // SAFETY: the semaphore is a timeline semaphore of this device.
         let value = unsafe {
@@ -229,8 +229,9 @@ impl VulkanTimeline {
         }
     }
 
-    /// Whether a wait is in vain because the device was lost. Drivers let such waits run out of time as any other
-    /// (NVIDIA 580); the counter and a submission of nothing tell, and are tried [`LOOK`] after the last look.
+    /// Returns whether a wait is in vain because the device was lost. Drivers let such waits run
+    /// out of time as any other (NVIDIA 580); the counter and a submission of nothing tell, and are
+    /// tried [`LOOK`] after the last look.
     pub(super) fn look_for_loss(&self, looked: &mut Instant) -> Result {
         if self.queues.device.is_lost() {
             return Err(DeviceError::Lost);

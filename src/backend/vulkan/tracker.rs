@@ -52,12 +52,13 @@ fn insert(list: &mut SmallVec<[(u64, u64); 16]>, begin: u64, end: u64) {
 }
 
 impl Tracker {
-    /// Nothing was accessed since the last barrier.
+    /// Returns true if nothing was accessed since the last barrier.
     pub fn is_clear(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Whether an operation with these accesses must not run before the ones since the last barrier have ended.
+    /// Returns true if an operation with these accesses must not run before the ones since the last
+    /// barrier have ended.
     pub fn conflicts(&self, accesses: &[AccessedRange], anything: bool) -> bool {
         if self.is_clear() {
             return false;
@@ -113,7 +114,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// The stages that a barrier before an operation with these accesses must wait for; None: it needs no barrier.
+    /// Returns the stages that a barrier before an operation with these accesses must wait for;
+    /// None: it needs no barrier.
     pub fn barrier_for(
         &mut self,
         accesses: &[AccessedRange],
@@ -138,7 +140,7 @@ impl Order {
         self.tracker.is_clear() && !self.acquire
     }
 
-    /// The stages that a barrier before all that follows must wait for.
+    /// Returns the stages that a barrier before all that follows must wait for.
     pub fn barrier_for_all(&mut self) -> vk::PipelineStageFlags {
         let earlier = self.tracker.clear();
         if std::mem::take(&mut self.acquire) {

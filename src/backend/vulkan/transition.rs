@@ -50,7 +50,7 @@ pub struct PendingTransitions<'a> {
 }
 
 impl Transitions {
-    /// A new image.
+    /// Returns a new image.
     pub fn add(&self, device: &LogicalDevice, texels: &Arc<Texels>) -> Result {
         let mut state = self.state.lock();
         if state.semaphore == vk::Semaphore::null() {
@@ -130,14 +130,14 @@ impl PendingTransitions<'_> {
             .zip(self.wait.iter().copied())
     }
 
-    /// The values of the transitions' submission.
+    /// Returns the values of the transitions' submission.
     pub fn values(&self) -> vk::TimelineSemaphoreSubmitInfo<'_> {
         vk::TimelineSemaphoreSubmitInfo::default()
             .wait_semaphore_values(&self.wait)
             .signal_semaphore_values(&self.signal)
     }
 
-    /// The transitions' submission, which comes after those on another queue.
+    /// Returns the transitions' submission, which comes after those on another queue.
     pub fn submission<'a>(
         &'a self,
         commands: &'a [vk::CommandBuffer],

@@ -131,7 +131,7 @@ const NVIDIA: u32 = 0x10de;
 const AMD: u32 = 0x1002;
 const INTEL: u32 = 0x8086;
 
-/// The graphics and compute cards that Linux has on the PCI bus.
+/// Returns the graphics and compute cards that Linux has on the PCI bus.
 fn cards(bus: &Path) -> Vec<Card> {
     let number = |path: &Path, name: &str| {
         let text = std::fs::read_to_string(path.join(name)).ok()?;

@@ -369,7 +369,7 @@ impl Rig {
         Ok(bytes)
     }
 
-    /// All of `a`, into memory that was touched before.
+    /// Returns all of `a`, into memory that was touched before.
     fn read_into_place(&self) -> ClResult {
         thread_local! {
             static PLACE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
@@ -389,7 +389,7 @@ impl Rig {
             .collect())
     }
 
-    /// The shortest time of an action, in seconds, after it was done twice.
+    /// Returns the shortest time of an action, in seconds, after it was done twice.
     fn time(&self, action: impl Fn() -> ClResult) -> ClResult<f64> {
         for _ in 0..2 {
             action()?;

@@ -106,8 +106,9 @@ fn named(log: &str, file: &str) -> String {
     lines.collect()
 }
 
-/// The device to compile for; without one, a device that has everything. Where `vulkan` SPIR-V is wanted and the processor is the
-/// first device, its language is compiled for a device that has everything.
+/// Returns the device to compile for; without one, a device that has everything. Where `vulkan`
+/// SPIR-V is wanted and the processor is the first device, its language is compiled for a device
+/// that has everything.
 fn target(index: Option<usize>, vulkan: bool) -> Result<(Target, Language), String> {
     let platform = Platform::open();
     match (platform.devices().get(index.unwrap_or(0)), index) {

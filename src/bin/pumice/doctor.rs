@@ -226,7 +226,7 @@ fn vulkan_devices(offered: &[Ref<Device>]) -> Vec<Finding> {
 pub const INSTALL_CLANG: &str =
     "install clang 20 or newer (Debian 12: clang-22), or clang and llvm-spirv of one version";
 
-/// The compilers, which are run.
+/// Returns the compilers, which are run.
 fn compiler() -> Vec<Finding> {
     let Some(found) = toolchain::get() else {
         return vec![wrong(Health::Bad, "no clang", INSTALL_CLANG)];
@@ -238,7 +238,7 @@ fn compiler() -> Vec<Finding> {
     findings
 }
 
-/// The version that a program tells of itself.
+/// Returns the version that a program tells of itself.
 fn program_version(path: &Path, mut command: Command) -> Finding {
     let shown = path.display();
     match command.arg("--version").output() {

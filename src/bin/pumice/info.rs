@@ -42,7 +42,7 @@ fn write_info(out: &mut dyn Write, all: bool) -> io::Result<()> {
     }
 }
 
-/// A size as people say it.
+/// Returns a size as people say it.
 fn size(bytes: u64) -> String {
     match bytes >> 20 {
         0..10_240 => format!("{} MiB", bytes >> 20),

@@ -45,12 +45,12 @@ fn commands() -> Command {
     all
 }
 
-/// The value of an argument, as text.
+/// Returns the value of an argument, as text.
 fn text(matches: &ArgMatches, name: &str) -> Option<String> {
     matches.get_one::<String>(name).cloned()
 }
 
-/// An argument without a name before it.
+/// Returns an argument without a name before it.
 fn operand(name: &'static str) -> Arg {
     Arg::new(name).value_name(name)
 }

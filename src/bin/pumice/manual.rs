@@ -47,7 +47,7 @@ const FILES: [(&str, &str); 2] = [
     ),
 ];
 
-/// All commands on one page: they are few.
+/// Returns all commands on one page: they are few.
 fn write_page(out: &mut dyn Write) -> io::Result<()> {
     let mut command = super::commands();
     command.build();

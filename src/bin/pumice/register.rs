@@ -73,7 +73,7 @@ pub fn unregister(matches: &ArgMatches) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether it is registered.
+/// Returns whether it is registered.
 pub fn finding() -> Finding {
     let all = [Hive::Machine, Hive::User].map(|hive| (hive, registry::list(hive)));
     let ours = all.iter().find_map(|(hive, list)| {

@@ -77,7 +77,7 @@ const PLACES: &[&str] = &[
     "../lib/aarch64-linux-gnu/pumice",
 ];
 
-/// The library: PUMICE_LIB, or that of this build or installation.
+/// Returns the library: PUMICE_LIB, or that of this build or installation.
 pub fn library() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("PUMICE_LIB") {
         return Ok(PathBuf::from(path));
@@ -96,7 +96,8 @@ pub fn library() -> Result<PathBuf, String> {
     })
 }
 
-/// A directory with one `.icd` file. Made anew each time (the library may have moved), under a name of this user's.
+/// Returns a directory with one `.icd` file. Made anew each time (the library may have moved),
+/// under a name of this user's.
 #[cfg(unix)]
 fn vendors(library: &Path) -> std::io::Result<PathBuf> {
     use std::hash::{DefaultHasher, Hash, Hasher};

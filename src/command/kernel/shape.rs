@@ -33,7 +33,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// A work-group of the application's choice that wastes too much of the device, where there is a choice.
+    /// Returns true if a work-group of the application's choice that wastes too much of the device,
+    /// where there is a choice.
     pub(super) fn is_poor(&self, local: [u32; 3]) -> bool {
         if self.waits {
             return false;
@@ -70,12 +71,12 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     }
 }
 
-/// The lesser of a size of an ND-range and a limit.
+/// Returns the lesser of a size of an ND-range and a limit.
 fn at_most(n: u64, limit: u32) -> u32 {
     u32::try_from(n).map_or(limit, |n| n.min(limit))
 }
 
-/// The largest divisor of `n` up to `limit`; multiples of `unit` come first.
+/// Returns the largest divisor of `n` up to `limit`; multiples of `unit` come first.
 fn divisor(n: u64, limit: u32, unit: u32) -> u32 {
     let limit = at_most(n, limit).max(1);
     let divides = |d: &u32| n.is_multiple_of(u64::from(*d));
@@ -85,7 +86,7 @@ fn divisor(n: u64, limit: u32, unit: u32) -> u32 {
         .unwrap_or(1)
 }
 
-/// The local size when the application gives none.
+/// Returns the local size when the application gives none.
 pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32; 3] {
     if let Some(required) = limits.required {
         return required;
@@ -132,8 +133,8 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32
     [x, y, z]
 }
 
-/// The work-group of a kernel that cannot tell: one of a few shapes, so that it has few pipelines, the largest that does
-/// not waste much.
+/// Returns the work-group of a kernel that cannot tell: one of a few shapes, so that it has few
+/// pipelines, the largest that does not waste much.
 pub(super) fn free_shape(limits: &Limits, global: [u32; 3]) -> [u32; 3] {
     if global == [1; 3] && !limits.one_pipeline {
         // No test for the end of the ND-range: llvmpipe loads from addresses that all work-items share at once, unless it

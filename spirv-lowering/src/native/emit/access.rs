@@ -20,7 +20,7 @@ struct Update {
     order: llvm::Order,
 }
 
-/// The alignment of parts of so many bytes that lie one behind the other.
+/// Returns the alignment of parts of so many bytes that lie one behind the other.
 fn part_align(align: u32, size: u64, part: usize) -> u32 {
     match part {
         0 => align,
@@ -144,8 +144,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// All lanes on one address: one operation with what they have together. Returns what each lane would have found, if that
-    /// is wanted.
+    /// Returns all lanes on one address: one operation with what they have together. Returns what
+    /// each lane would have found, if that is wanted.
     fn one_rmw(
         &mut self,
         Update { op, order }: Update,
@@ -170,7 +170,7 @@ impl Emitter<'_> {
         }))
     }
 
-    /// Each lane on an address of its own.
+    /// Returns each lane on an address of its own.
     fn rmw_of_each(
         &mut self,
         Update { op, order }: Update,
@@ -185,13 +185,13 @@ impl Emitter<'_> {
         })
     }
 
-    /// Whether lanes may have the same of a value that is not known to be uniform.
+    /// Returns true if lanes may have the same of a value that is not known to be uniform.
     fn may_meet(&self, value: Value, cx: &Context) -> bool {
         self.shape.lanes > 1 && !matches!(self.reach(value, cx), Reach::Strided(_))
     }
 
-    /// Whether the addresses are all the same shows when it runs: counters that everybody shares are the usual case, and to ask
-    /// takes far less than one locked operation.
+    /// Returns whether the addresses are all the same shows when it runs: counters that everybody
+    /// shares are the usual case, and to ask takes far less than one locked operation.
     fn rmw_that_may_meet(
         &mut self,
         update: Update,
@@ -229,7 +229,7 @@ impl Emitter<'_> {
         Ok(Some(self.llvm.phi(of_one.ty(), &incoming)))
     }
 
-    /// An address so many bytes after another, or all of a vector of them.
+    /// Returns an address so many bytes after another, or all of a vector of them.
     pub(super) fn bytes_after(&mut self, address: &Operand, bytes: u64) -> Operand {
         if bytes == 0 {
             return address.clone();
@@ -307,7 +307,7 @@ impl Emitter<'_> {
             .call_void(format_args!("llvm.masked.scatter.{ty}.{ptrs}"), &args);
     }
 
-    /// The mask with each lane `n` times.
+    /// Returns the mask with each lane `n` times.
     fn repeated_mask(&mut self, n: u32, cx: &Context) -> Mask {
         let mask = cx.mask.clone()?;
         if n == 1 {
@@ -433,7 +433,7 @@ fn sure(align: u32, ty: Type) -> u32 {
     align.min(ty.size())
 }
 
-/// The operation that several in a row come to, if that is one.
+/// Returns the operation that several in a row come to, if that is one.
 fn associative(op: RmwOp) -> Option<GroupArith> {
     Some(match op {
         RmwOp::Add | RmwOp::Sub => GroupArith::IAdd,
@@ -466,7 +466,7 @@ fn rmw(op: RmwOp) -> Rmw {
     }
 }
 
-/// An order as LLVM has it; loads cannot release and stores cannot acquire.
+/// Returns an order as LLVM has it; loads cannot release and stores cannot acquire.
 fn ordering(order: Order, reads: bool, writes: bool) -> llvm::Order {
     match order {
         Order::SeqCst => llvm::Order::SeqCst,

@@ -106,7 +106,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The values of other lanes, by number.
+    /// Returns the values of other lanes, by number.
     fn shuffle(&mut self, value: &Operand, lanes: Operand) -> Operand {
         let ty = value.ty();
         let place = self.llvm.slot(ty);
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// The value where a lane runs, else what does not count.
+    /// Returns the value where a lane runs, else what does not count.
     fn or_identity(&mut self, arith: G, ty: Type, value: &Operand, cx: &Context) -> Operand {
         let Some(mask) = &cx.mask else {
             return value.clone();
@@ -140,7 +140,7 @@ impl Emitter<'_> {
         self.llvm.select(mask, value, &start)
     }
 
-    /// The operation of a reduction on two values.
+    /// Returns the operation of a reduction on two values.
     pub(super) fn combine(&mut self, arith: G, a: &Operand, b: &Operand) -> Operand {
         let plain = match arith {
             G::IAdd => Binary::Add,
@@ -235,7 +235,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The value that does not count in a reduction.
+/// Returns the value that does not count in a reduction.
 fn identity(arith: G, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let infinity = match ty {

@@ -209,7 +209,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A slot for lanes, empty.
+    /// Returns a slot for lanes, empty.
     fn lanes_slot(&mut self) -> StackSlot {
         let ty = self.mask_type();
         let slot = self.llvm.slot(ty);
@@ -335,7 +335,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The lanes that take each arm.
+    /// Returns the lanes that take each arm.
     fn masks(&mut self, select: &Select, cx: &Context) -> Result<Vec<Operand>> {
         let func = self.func;
         let all = self.splat_const(LlvmType::BIT, 1);
@@ -426,7 +426,7 @@ impl Emitter<'_> {
                 .is_some_and(|&arg| self.func.ty(arg).size() > 4)
     }
 
-    /// Nothing in it needs a lane to run, and it is quicker run than skipped.
+    /// Returns true if nothing in it needs a lane to run, and it is quicker run than skipped.
     fn are_small(&self, items: &[Item]) -> bool {
         let mut count = 0;
         for item in items {
@@ -565,7 +565,8 @@ pub(super) fn is_slow(op: Op) -> bool {
 mod tests {
     use crate::native::text_of;
 
-    /// A loop that each work-item leaves when its number has become small, with how often that took.
+    /// Returns a loop that each work-item leaves when its number has become small, with how often
+    /// that took.
     fn leaving(ty: &str) -> String {
         let begin = match ty {
             "i64" => "zext v0 : i64",

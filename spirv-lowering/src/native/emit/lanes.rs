@@ -14,13 +14,13 @@ pub enum Stored {
 }
 
 impl Emitter<'_> {
-    /// The number of the first lane of a mask, as integer of 64 bits.
+    /// Returns the number of the first lane of a mask, as integer of 64 bits.
     pub(super) fn first_of_bits(&mut self, bits: &Operand) -> Operand {
         let lane = self.llvm.zeros("cttz", bits, true);
         self.llvm.widened(&lane, LlvmType::I64)
     }
 
-    /// The number of the first lane that runs.
+    /// Returns the number of the first lane that runs.
     pub(super) fn first_lane(&mut self, mask: &Mask) -> Operand {
         if let Some(lane) = self.lane_alone() {
             return lane;
@@ -64,9 +64,10 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The same for an operation that locks memory other threads use; returns what comes back. Not more than some of the
-    /// lanes' are written out one after the other: 16 that were took 1.4 times as long on a Xeon where two threads met in
-    /// 256 counters, as the processor learns by an instruction's address how an operation fares.
+    /// Returns the same for an operation that locks memory other threads use; returns what comes
+    /// back. Not more than some of the lanes' are written out one after the other: 16 that were
+    /// took 1.4 times as long on a Xeon where two threads met in 256 counters, as the processor
+    /// learns by an instruction's address how an operation fares.
     pub(super) fn each_lane_locked(
         &mut self,
         args: &[Value],
@@ -142,7 +143,7 @@ impl Emitter<'_> {
         Stored::Slot(slot)
     }
 
-    /// The element of a lane.
+    /// Returns the element of a lane.
     pub(super) fn of_lane(&mut self, vector: &Stored, lane: &Operand) -> Operand {
         match vector {
             Stored::Mask(mask) => self.llvm.extract(mask, lane),

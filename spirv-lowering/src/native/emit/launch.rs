@@ -39,7 +39,7 @@ pub struct Launch<'a> {
 }
 
 impl Emitter<'_> {
-    /// A value of the push constants.
+    /// Returns a value of the push constants.
     pub(super) fn push(&mut self, offset: u32, ty: LlvmType) -> Operand {
         let block = self.launch_field(layout::PUSH, LlvmType::PTR);
         let align = 1u32 << offset.trailing_zeros().min(ty.bytes().trailing_zeros());
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// A field of the launch.
+    /// Returns a field of the launch.
     pub(super) fn launch_field(&mut self, offset: u32, ty: LlvmType) -> Operand {
         self.llvm.once(|llvm| {
             let at = llvm.offset(&LAUNCH, &Operand::i64(offset.into()));
@@ -57,12 +57,12 @@ impl Emitter<'_> {
         })
     }
 
-    /// A field of the launch for a dimension.
+    /// Returns a field of the launch for a dimension.
     pub(super) fn launch_size(&mut self, offset: u32, dim: u8) -> Operand {
         self.launch_field(offset + 4 * u32::from(dim.min(2)), LlvmType::I32)
     }
 
-    /// The address so many bytes behind one that is the same for all packs.
+    /// Returns the address so many bytes behind one that is the same for all packs.
     pub(super) fn fixed(&mut self, base: &Operand, bytes: u64) -> Operand {
         self.llvm
             .once(|llvm| llvm.offset(base, &Operand::i64(bytes)))
@@ -84,7 +84,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The local id of a dimension.
+    /// Returns the local id of a dimension.
     pub(super) fn item(&self, dim: usize) -> Operand {
         let ty = match self.shape.packing {
             Packing::Linear => self.vec(LlvmType::I32),

@@ -110,42 +110,42 @@ pub fn function(
 }
 
 impl Emitter<'_> {
-    /// The vector type for a type.
+    /// Returns the vector type for a type.
     fn vec(&self, ty: impl Into<LlvmType>) -> LlvmType {
         ty.into().vector(self.shape.lanes)
     }
 
-    /// The type of masks.
+    /// Returns the type of masks.
     fn mask_type(&self) -> LlvmType {
         self.vec(LlvmType::BIT)
     }
 
-    /// The type of masks as integers.
+    /// Returns the type of masks as integers.
     fn bits_type(&self) -> LlvmType {
         LlvmType::int(self.shape.lanes)
     }
 
-    /// A vector with one constant in all lanes.
+    /// Returns a vector with one constant in all lanes.
     fn splat_const(&self, ty: impl Into<LlvmType>, bits: u64) -> Operand {
         Operand::constant(self.vec(ty), bits)
     }
 
-    /// A constant with a number for each lane.
+    /// Returns a constant with a number for each lane.
     fn lanes_const(&self, ty: impl Into<LlvmType>, f: impl Fn(u64) -> u64) -> Operand {
         Operand::of_lanes(self.vec(ty), f)
     }
 
-    /// The numbers of the lanes.
+    /// Returns the numbers of the lanes.
     fn lane_numbers(&self) -> Operand {
         self.lanes_const(Type::I32, |lane| lane)
     }
 
-    /// A scalar in all lanes.
+    /// Returns a scalar in all lanes.
     fn splat(&mut self, value: &Operand) -> Operand {
         self.llvm.splat(value, self.shape.lanes)
     }
 
-    /// The mask as a vector.
+    /// Returns the mask as a vector.
     fn mask_vector(&self, mask: &Mask) -> Operand {
         match mask {
             Some(mask) => mask.clone(),
@@ -153,7 +153,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The mask as an integer with a bit for each lane.
+    /// Returns the mask as an integer with a bit for each lane.
     fn mask_bits(&mut self, mask: &Mask) -> Operand {
         let ty = self.bits_type();
         match mask {
@@ -186,7 +186,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The type of a value in one lane.
+    /// Returns the type of a value in one lane.
     fn ty(&self, value: Value) -> LlvmType {
         self.func.ty(value).into()
     }

@@ -290,7 +290,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The smaller or larger of two; where one is no number, the other.
+    /// Returns the smaller or larger of two; where one is no number, the other.
     pub(super) fn float_extreme(&mut self, least: bool, a: &Operand, b: &Operand) -> Operand {
         let (llvm, strict) = (&mut self.llvm, FpFlags::default());
         let cond = match least {
@@ -354,7 +354,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The bits of 1.
+/// Returns the bits of 1.
 fn one(ty: Type) -> u64 {
     match ty {
         Type::F16 => 0x3c00,

@@ -16,7 +16,7 @@ use crate::native::llvm::{Cast, LlvmType, Operand};
 /// Casts that are looked through.
 const CASTS: usize = 3;
 
-/// The operation that makes a value, and its operands, behind casts.
+/// Returns the operation that makes a value, and its operands, behind casts.
 fn maker(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
     for _ in 0..CASTS {
         let data = &func.insts[func.def_inst(value)?];
@@ -28,7 +28,7 @@ fn maker(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
     None
 }
 
-/// Some of its bits are known: a mask, as LLVM may see it.
+/// Returns true if some of its bits are known: a mask, as LLVM may see it.
 fn is_part(func: &Function, value: Value) -> bool {
     let widened = func.def_inst(value).map(|inst| func.insts[inst].op) == Some(Op::ZExt);
     widened
@@ -47,7 +47,8 @@ fn is_bit_choice(func: &Function, value: Value) -> bool {
 }
 
 impl Emitter<'_> {
-    /// The vector of a value that is to be merged with another under a mask, behind a barrier where it must not be melted with what made it.
+    /// Returns the vector of a value that is to be merged with another under a mask, behind a
+    /// barrier where it must not be melted with what made it.
     pub(super) fn fenced(&mut self, value: Value, vector: Operand) -> Operand {
         let ty = vector.ty();
         let integer = ty.is_int() && ty.element() != LlvmType::BIT;

@@ -112,7 +112,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The lanes whose number is less.
+    /// Returns the lanes whose number is less.
     fn lanes_below(&mut self, count: &Operand) -> Mask {
         let count = self.splat(count);
         let own = self.lane_numbers();

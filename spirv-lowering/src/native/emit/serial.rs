@@ -261,7 +261,7 @@ impl Emitter<'_> {
 mod tests {
     use crate::native::text_of;
 
-    /// A row of a sparse matrix, of integers, without its factors.
+    /// Returns a row of a sparse matrix, of integers, without its factors.
     fn row(ty: &str) -> String {
         format!(
             "func fn0 \"f\" () -> () {{

@@ -9,12 +9,12 @@ use crate::native::strides::{Class, Reach};
 use crate::native::tree::Edge;
 
 impl Emitter<'_> {
-    /// The class of a value, as data, for who uses it here.
+    /// Returns the class of a value, as data, for who uses it here.
     pub(super) fn class(&self, value: Value, cx: &Context) -> Class {
         self.classes.class(self.tree, value, cx.block)
     }
 
-    /// The class of an address for who uses it here.
+    /// Returns the class of an address for who uses it here.
     pub(super) fn reach(&self, value: Value, cx: &Context) -> Reach {
         self.classes.reach(self.tree, value, cx.block)
     }
@@ -24,7 +24,7 @@ impl Emitter<'_> {
         self.class(value, cx) == Class::Uniform
     }
 
-    /// The vector of an affine value.
+    /// Returns the vector of an affine value.
     pub(super) fn spread(&mut self, first: &Operand, stride: i64) -> Operand {
         let step = |lane: u64| (stride as u64).wrapping_mul(lane);
         let ty = first.ty();

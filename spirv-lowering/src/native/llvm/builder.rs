@@ -126,12 +126,12 @@ impl<'a> Builder<'a> {
         self.names
     }
 
-    /// A label that no block has.
+    /// Returns a label that no block has.
     pub fn label(&mut self) -> Label {
         Label::Number(self.number())
     }
 
-    /// A name of a result to come.
+    /// Returns a name of a result to come.
     pub fn forward(&mut self, ty: LlvmType) -> Operand {
         Operand::numbered(ty, self.number())
     }
@@ -394,7 +394,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// A scalar in all lanes.
+    /// Returns a scalar in all lanes.
     pub fn splat(&mut self, value: &Operand, lanes: u32) -> Operand {
         let ty = value.ty().vector(lanes);
         let poison = Operand::poison(ty);
@@ -409,7 +409,7 @@ impl<'a> Builder<'a> {
 
     // --- memory
 
-    /// The address of an array on the stack.
+    /// Returns the address of an array on the stack.
     pub fn array(&mut self, count: u64, ty: LlvmType) -> Operand {
         let address = self.forward(LlvmType::PTR);
         let _ = writeln!(
@@ -425,12 +425,12 @@ impl<'a> Builder<'a> {
         StackSlot { address, ty, align }
     }
 
-    /// A place on the stack.
+    /// Returns a place on the stack.
     pub fn slot(&mut self, ty: LlvmType) -> StackSlot {
         self.alloca(ty, STACK_ALIGN)
     }
 
-    /// A place on the stack that holds a number at first.
+    /// Returns a place on the stack that holds a number at first.
     pub fn counter(&mut self, number: u32) -> StackSlot {
         let slot = self.alloca(LlvmType::I32, 4);
         let _ = writeln!(
@@ -513,7 +513,8 @@ impl<'a> Builder<'a> {
         );
     }
 
-    /// The address of an element, counted in elements of a type; a vector of addresses if the base or the index is one.
+    /// Returns the address of an element, counted in elements of a type; a vector of addresses if
+    /// the base or the index is one.
     pub fn element(&mut self, ty: LlvmType, base: &Operand, index: &Operand) -> Operand {
         let (from, by) = (base.ty(), index.ty());
         let lanes = from.lanes().max(by.lanes());
@@ -528,7 +529,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// The address so many bytes after another.
+    /// Returns the address so many bytes after another.
     pub fn offset(&mut self, base: &Operand, bytes: &Operand) -> Operand {
         self.element(LlvmType::int(8), base, bytes)
     }
@@ -679,7 +680,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// The integer out of a register of its type, whatever it was made of.
+    /// Returns the integer out of a register of its type, whatever it was made of.
     pub fn in_register(&mut self, value: &Operand) -> Operand {
         let ty = value.ty();
         let value = value.typed();

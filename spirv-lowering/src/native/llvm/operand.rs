@@ -34,11 +34,11 @@ impl LlvmType {
     const fn scalar(element: Element) -> Self {
         Self { element, lanes: 0 }
     }
-    /// An integer of so many bits.
+    /// Creates an integer of so many bits.
     pub const fn int(bits: u32) -> Self {
         Self::scalar(Element::Int(bits))
     }
-    /// The vector of so many of this type.
+    /// Returns the vector of so many of this type.
     pub fn vector(self, lanes: u32) -> Self {
         Self { lanes, ..self }
     }
@@ -46,11 +46,11 @@ impl LlvmType {
     pub fn like(self, other: Self) -> Self {
         self.vector(other.lanes)
     }
-    /// The type of an element of a vector; of another type the type itself.
+    /// Returns the type of an element of a vector; of another type the type itself.
     pub fn element(self) -> Self {
         self.vector(0)
     }
-    /// Elements of a vector; 0: no vector.
+    /// Returns the elements of a vector; 0: no vector.
     pub fn lanes(self) -> u32 {
         self.lanes
     }
@@ -66,7 +66,7 @@ impl LlvmType {
             Element::Half | Element::Float | Element::Double
         )
     }
-    /// Bits of an element.
+    /// Returns the bits of an element.
     pub fn bits(self) -> u32 {
         match self.element {
             Element::Int(bits) => bits,
@@ -75,15 +75,15 @@ impl LlvmType {
             Element::Double | Element::Ptr => 64,
         }
     }
-    /// Bits of all elements.
+    /// Returns the bits of all elements.
     pub fn size(self) -> u32 {
         self.bits() * self.lanes.max(1)
     }
-    /// Bytes of all elements.
+    /// Returns the bytes of all elements.
     pub fn bytes(self) -> u32 {
         self.size().div_ceil(8)
     }
-    /// The end of an intrinsic's name.
+    /// Returns the end of an intrinsic's name.
     pub fn suffix(self) -> Suffix {
         Suffix(self)
     }
@@ -164,25 +164,25 @@ impl Operand {
         self.ty
     }
 
-    /// The name of an instruction's result.
+    /// Returns the name of an instruction's result.
     pub(super) fn numbered(ty: LlvmType, number: u32) -> Self {
         let name = Name::Number(number);
         Self { ty, name }
     }
 
-    /// A parameter of the function, or a value with a name of its own.
+    /// Creates a parameter of the function, or a value with a name of its own.
     pub const fn named(ty: LlvmType, name: &'static str) -> Self {
         let name = Name::Word(name);
         Self { ty, name }
     }
 
-    /// A constant by its bits, in all lanes of a vector.
+    /// Creates a constant by its bits, in all lanes of a vector.
     pub fn constant(ty: LlvmType, bits: u64) -> Self {
         let name = Name::Bits(bits);
         Self { ty, name }
     }
 
-    /// A constant vector with a number of its own for each lane.
+    /// Returns a constant vector with a number of its own for each lane.
     pub fn of_lanes(ty: LlvmType, bits: impl Fn(u64) -> u64) -> Self {
         let name = Name::Lanes((0..u64::from(ty.lanes)).map(bits).collect());
         Self { ty, name }
@@ -196,7 +196,7 @@ impl Operand {
         Self::constant(LlvmType::I64, number)
     }
 
-    /// A truth value.
+    /// Creates a truth value.
     pub fn bit(value: bool) -> Self {
         Self::constant(LlvmType::BIT, value.into())
     }
@@ -240,7 +240,7 @@ impl fmt::Display for Constant {
     }
 }
 
-/// The bits of a float as a double, payload of NaN included.
+/// Returns the bits of a float as a double, payload of NaN included.
 fn widened(bits: u32) -> u64 {
     let value = f32::from_bits(bits);
     if value.is_nan() {
@@ -297,7 +297,7 @@ pub struct StackSlot {
 }
 
 impl StackSlot {
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn ty(&self) -> LlvmType {
         self.ty
     }

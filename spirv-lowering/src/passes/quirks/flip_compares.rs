@@ -15,9 +15,9 @@ use crate::ir::types::Type;
 /// Which comparisons are flipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compares {
-    /// Those with a negation.
+    /// Set to flip comparisons with a negation.
     pub of_negations: bool,
-    /// Those of 64 bits with a number of 32.
+    /// Set to flip 64-bit comparisons with a 32-bit number.
     pub of_extended: bool,
 }
 
@@ -49,7 +49,7 @@ pub fn run(func: &mut Function, which: Compares) -> Result<bool> {
     Ok(changed)
 }
 
-/// The comparison that takes a signed one's place.
+/// Returns the comparison that takes a signed one's place.
 fn of_flipped(cond: IntCond) -> Option<IntCond> {
     match cond {
         IntCond::Slt => Some(IntCond::Ult),
@@ -63,8 +63,8 @@ fn of_flipped(cond: IntCond) -> Option<IntCond> {
 /// How far from the comparison a negation is looked for.
 const DEPTH: u32 = 6;
 
-/// Whether the value is minus another, or may be: widened, or the lesser, greater or chosen one of two. Folding leaves few
-/// other ways to write it.
+/// Returns whether the value is minus another, or may be: widened, or the lesser, greater or chosen
+/// one of two. Folding leaves few other ways to write it.
 fn negation(func: &Function, value: Value, depth: u32) -> bool {
     let Some(inst) = func.def_inst(value) else {
         return false;
@@ -87,7 +87,7 @@ fn negation(func: &Function, value: Value, depth: u32) -> bool {
     }
 }
 
-/// Whether the value is one of 32 bits with its sign in 32 more.
+/// Returns true if the value is one of 32 bits with its sign in 32 more.
 fn extended(func: &Function, value: Value) -> bool {
     let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
         return false;

@@ -29,9 +29,9 @@ use smallvec::SmallVec;
 /// Which zeros are hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zeros {
-    /// Those that are chosen, or else one of the other sign.
+    /// Zeros of which a selection or branch chooses one, or else a number of the other sign.
     Chosen,
-    /// Those of arithmetic, too.
+    /// Zeros of arithmetic, too.
     All,
 }
 
@@ -111,12 +111,13 @@ impl Floats {
         self.width.is_some() && (func.ty(value).is_float() || self.bits.contains(&value))
     }
 
-    /// An integer may have the bits of several floats.
+    /// Returns true if an integer may have the bits of several floats.
     fn are_parts(&self, ty: Type) -> bool {
         ty.is_int() && self.width.is_some_and(|width| ty.bits() > width)
     }
 
-    /// What is stored may be loaded as several narrower floats, one of which is a zero.
+    /// Returns true if a stored value may be loaded as several narrower floats, one of which is a
+    /// zero.
     fn has_zero(&self, ty: Type, bits: u64) -> bool {
         let Some(width) = self.width else {
             return false;
@@ -131,7 +132,7 @@ impl Floats {
 }
 
 /// One and a zero of the other sign, or integers with their bits.
-fn are_apart(ty: Type, one: u64, zero: u64) -> bool {
+fn differ_in_sign(ty: Type, one: u64, zero: u64) -> bool {
     let plus = match ty {
         Type::F16 | Type::I16 => 0x3c00,
         Type::F32 | Type::I32 => 0x3f80_0000,
@@ -142,11 +143,11 @@ fn are_apart(ty: Type, one: u64, zero: u64) -> bool {
     (one & !sign, zero & !sign) == (plus, 0) && (one ^ zero) & sign != 0
 }
 
-/// What edges bring to blocks.
+/// The zeros that edges pass to block parameters.
 struct Brought {
     /// The parameters that zeros are brought to which are hidden.
     params: FxHashSet<Value>,
-    /// Those zeros; for each, later, what hides it.
+    /// The zeros, each with the opaque value that replaces it, once that is made.
     zeros: FxHashMap<Value, Value>,
 }
 
@@ -167,8 +168,8 @@ impl Brought {
         for (param, known) in constants {
             let ty = func.ty(param);
             let hides = |zero: u64| {
-                let apart = known.iter().any(|&(_, one)| are_apart(ty, one, zero));
-                apart || floats.has(func, param) && is_zero_bits(ty, zero)
+                let signs_differ = known.iter().any(|&(_, one)| differ_in_sign(ty, one, zero));
+                signs_differ || floats.has(func, param) && is_zero_bits(ty, zero)
             };
             for &(value, _) in known.iter().filter(|&&(_, zero)| hides(zero)) {
                 params.insert(param);
@@ -179,8 +180,8 @@ impl Brought {
     }
 }
 
-/// The conversions to floats of what loops count, which begins as a constant, of what private arrays hold, and of what is computed
-/// of these and constants alone.
+/// Returns the conversions to floats of what loops count, which begins as a constant, of what
+/// private arrays hold, and of what is computed of these and constants alone.
 fn conversions(func: &Function) -> FxHashSet<Inst> {
     let counted = counted(func);
     (func.layout.iter())
@@ -190,7 +191,8 @@ fn conversions(func: &Function) -> FxHashSet<Inst> {
         .collect()
 }
 
-/// What is computed of counters, constants and what private arrays hold alone, but for the constants.
+/// Returns the values that are computed of counters, constants and the contents of private arrays
+/// alone, without the constants.
 fn counted(func: &Function) -> FxHashSet<Value> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
@@ -237,7 +239,8 @@ fn is_known(func: &Function, counted: &FxHashSet<Value>, value: Value) -> bool {
     counted.contains(&value) || func.as_const(value).is_some()
 }
 
-/// Whether an instruction makes a float of an integer. What an array holds whole has its zeros hidden where they are stored.
+/// Returns true if an instruction makes a float of an integer. What an array holds whole has its
+/// zeros hidden where they are stored.
 fn becomes_float(func: &Function, inst: Inst) -> bool {
     let data = &func.insts[inst];
     let is = |value: Value, of: fn(Type) -> bool| of(func.ty(value));
@@ -267,7 +270,8 @@ fn bring(func: &mut Function, params: &FxHashSet<Value>, zeros: &FxHashMap<Value
     }
 }
 
-/// The operands of which a zero may be taken for one that settles the result, where the result then is another.
+/// Returns the operands of which a zero may be taken for one that settles the result, where the
+/// result then is another.
 fn operands(data: &InstData) -> std::ops::Range<usize> {
     let unsigned = data.fp.has(FpFlags::NSZ);
     match data.op {
@@ -282,7 +286,7 @@ fn operands(data: &InstData) -> std::ops::Range<usize> {
     }
 }
 
-/// The bits of the result, if a zero among the operands may settle it.
+/// Returns the bits of the result, if a zero among the operands may settle it.
 fn settled_width(func: &Function, inst: Inst) -> Option<u32> {
     let data = &func.insts[inst];
     let computes = matches!(data.op, Op::FMul | Op::FAdd | Op::FSub | Op::FDiv | Op::Fma);
@@ -290,7 +294,7 @@ fn settled_width(func: &Function, inst: Inst) -> Option<u32> {
     (data.results.first().filter(|_| may_be)).map(|&result| func.ty(result).bits())
 }
 
-/// An integer of which no part of 16 bits or more is known.
+/// Returns an integer of which no part of 16 bits or more is known.
 fn hidden_parts(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
     let zero = unknown_zero(r, ty);
     let zeros = r.with_const(Op::IMul, zero, 0x0001_0001_0001_0001 & ty.mask());
@@ -319,7 +323,7 @@ fn is_zero(func: &Function, inst: Inst, at: usize, floats: &Floats) -> bool {
         Op::Select => {
             let of_float = data.results.iter().any(|&result| floats.has(func, result));
             let other = func.as_const(data.args[3 - at]);
-            zero && of_float || other.is_some_and(|other| are_apart(ty, other, bits))
+            zero && of_float || other.is_some_and(|other| differ_in_sign(ty, other, bits))
         }
         _ => bits == 0,
     }

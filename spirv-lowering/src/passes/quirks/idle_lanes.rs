@@ -34,7 +34,7 @@ fn idle(r: &mut Rewriter, lanes: u32) -> Value {
     r.same(Op::And, [partial, absent])
 }
 
-/// Whether control flow goes back anywhere.
+/// Returns true if control flow goes back anywhere.
 fn has_loops(func: &Function) -> bool {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));

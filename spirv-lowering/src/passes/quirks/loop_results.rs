@@ -1,13 +1,15 @@
-//! What a loop computes goes through the parameters of the block behind it, for llvmpipe: lanes of a vector that have left a loop
-//! run along with those that go on, and a value that is no parameter is computed for them again in each iteration. Behind the
-//! loop it is then that of an iteration which was not theirs. What an edge brings to a parameter is written for the lanes alone
+//! Passes values of a loop through the parameters of the block after it. On the affected driver,
+//! lanes of a vector that have left a loop run along with those that iterate, and a value that is
+//! no parameter is computed for them again in each iteration, so that after the loop it belongs to
+//! an iteration which was not theirs. The argument of a parameter is written only for the lanes
 //! that take the edge.
 //!
-//! To Mesa, a parameter that every edge brings the same value to is none. So a loop that may have one ([`alike`]) gets a further
-//! exit, at its head, which no work-item ever takes and which brings zeros; so does one that stores to a private array which
-//! is read behind it, as Mesa makes values of elements that it tells apart. Parameters of headers need nothing, nor do values
-//! without operands, nor loops that all work-items leave together ([`uniform_exits`]), those with barriers among them: NIR repeats the
-//! bodies of such loops, which a further exit would keep it from.
+//! Mesa removes a parameter to which every edge passes the same value. So a loop that may have one
+//! ([`may_be_congruent`]) gets a further exit, at its head, which no work-item ever takes and which
+//! passes zeros. So does a loop that stores to a private array which is read after it, as Mesa
+//! makes values of elements that it can distinguish. Parameters of headers need nothing, nor do
+//! values without operands, nor loops with a uniform exit ([`uniform_exits`]), those with barriers
+//! among them: NIR unrolls such loops, which a further exit would prevent.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::congruent::may_be_congruent;
@@ -49,9 +51,11 @@ struct Loop {
     parent: Option<usize>,
     /// All its work-items leave it together.
     uniform_exit: bool,
-    /// What is defined in it and used outside of the innermost loop that it is defined in.
+    /// The values that are defined in it and used outside of the innermost loop of their
+    /// definition.
     crossing: Vec<Value>,
-    /// What is stored to private arrays in it, but for loops in it that have a further exit.
+    /// The values that are stored to private arrays in it, except in inner loops that have a
+    /// further exit.
     stored: Vec<(Var, Value)>,
 }
 
@@ -200,7 +204,7 @@ impl Results {
         at == Some(l)
     }
 
-    /// What stands for a value in a block.
+    /// Returns the value that replaces `value` in a block.
     fn name(&self, mut value: Value, block: Block) -> Value {
         let mut at = self.home[value];
         while let Some(l) = at.filter(|&l| !self.contains(l, block)) {
@@ -263,7 +267,7 @@ impl Results {
         }
     }
 
-    /// Whether a loop stores what is wrong behind it to an array that is read there.
+    /// Returns true if a loop stores what is wrong behind it to an array that is read there.
     fn wrong_store(&self, at: usize, stored: &[(Var, Value)]) -> bool {
         let wrong = stored.iter().filter(|(_, v)| !self.safe.contains(v));
         let vars: FxHashSet<Var> = wrong.map(|&(var, _)| var).collect();
@@ -274,7 +278,8 @@ impl Results {
         readers.any(|&block| !self.contains(at, block))
     }
 
-    /// Whether a parameter of the block behind a loop is none to Mesa, and what it stands for wrong there.
+    /// Returns true if a parameter of the block behind a loop is none to Mesa, and what it stands
+    /// for wrong there.
     fn wrong_edge(&self, func: &Function, cfg: &Cfg, at: usize, preds: &[Block]) -> bool {
         let Loop { header, merge, .. } = self.loops[at];
         (0..func.blocks[merge].params.len()).any(|i| {
@@ -299,8 +304,8 @@ impl Results {
             let several = (3..=MOST).contains(&brought.len());
             let mut pairs = (brought.iter().enumerate())
                 .flat_map(|(n, &a)| brought[..n].iter().map(move |&b| (a, b)));
-            let apart = several && pairs.all(|(a, b)| !may_be_congruent(func, a, b));
-            !apart && brought.iter().any(|&v| wrong(v))
+            let distinct = several && pairs.all(|(a, b)| !may_be_congruent(func, a, b));
+            !distinct && brought.iter().any(|&v| wrong(v))
         })
     }
 
@@ -391,7 +396,7 @@ impl Results {
             func.blocks[header].term = Terminator::Branch(never, exit, Edge::new(body));
             bodies.insert(header, body);
         }
-        let behind = |&block: &Block| [Some(block), bodies.get(&block).copied()];
-        func.layout = func.layout.iter().flat_map(behind).flatten().collect();
+        let with_body = |&block: &Block| [Some(block), bodies.get(&block).copied()];
+        func.layout = func.layout.iter().flat_map(with_body).flatten().collect();
     }
 }

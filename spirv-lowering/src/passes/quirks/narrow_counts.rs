@@ -11,7 +11,7 @@ use crate::ir::types::Type;
 /// A bit beyond those of the narrow types.
 const BEYOND: u64 = 1 << 31;
 
-/// It has the bits of a narrower value alone.
+/// Returns true if the value has only the bits of a narrower one.
 fn is_narrow(r: &Rewriter, value: Value) -> bool {
     let Some(inst) = r.func.def_inst(value) else {
         return false;

@@ -20,7 +20,7 @@ use crate::ir::op::{Effect, IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What a part may weigh, about: components of 64 bits that are stored.
+/// The approximate weight of a part: the 64-bit components that it stores.
 pub const WEIGHT: u64 = 512;
 
 /// Runs the pass. Gives the number of parts; 1: nothing has changed.
@@ -36,7 +36,8 @@ pub fn run(func: &mut Function, weight: u64) -> u32 {
     count
 }
 
-/// Components that an instruction accesses one by one, with their price beside that of a store.
+/// Returns the components that an instruction accesses one by one, with their price beside that of
+/// a store.
 fn price(func: &Function, inst: Inst) -> u64 {
     let data = &func.insts[inst];
     let bytes =
@@ -48,7 +49,7 @@ fn price(func: &Function, inst: Inst) -> u64 {
     }
 }
 
-/// The block to split: all others do nothing but compute, and nothing is run twice.
+/// Returns the block to split: all others do nothing but compute, and nothing is run twice.
 fn candidate(func: &Function, weight: u64) -> Option<Block> {
     if !func.vars.is_empty() {
         return None;
@@ -87,7 +88,8 @@ fn candidate(func: &Function, weight: u64) -> Option<Block> {
     heavy
 }
 
-/// What stands before the parts, and the parts. None: there is nowhere to cut.
+/// Returns the instructions before the parts, and those of the parts, or `None` if the block cannot
+/// be cut.
 fn cut(func: &Function, block: Block, weight: u64) -> Option<(Vec<Inst>, Vec<Vec<Inst>>)> {
     // Values of the block that are not computed again.
     let mut bound: FxHashMap<Value, usize> = FxHashMap::default();

@@ -82,7 +82,7 @@ pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
     }
 }
 
-/// Instructions of some blocks, constants aside.
+/// Returns the instructions of some blocks, constants aside.
 pub(super) fn weight(func: &Function, blocks: &[Block]) -> usize {
     let cost = |&b: &Block| {
         let insts = &func.blocks[b].insts;
@@ -105,7 +105,7 @@ fn factor(func: &Function, lp: &Loop) -> usize {
     (LOOP_BUDGET / weight(func, &lp.blocks).max(1)).min(most)
 }
 
-/// The operations of a loop.
+/// Returns the operations of a loop.
 fn ops<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Op> + 'a {
     let insts = lp.blocks.iter().flat_map(|&b| &func.blocks[b].insts);
     insts.map(|&inst| func.insts[inst].op)

@@ -36,7 +36,7 @@ pub fn remove(base: u64, size: u64) {
     }
 }
 
-/// The memory that holds an address: the largest, if several do.
+/// Returns the memory that holds an address: the largest, if several do.
 pub fn holding(address: u64) -> Option<Allocation> {
     let all = ALL.lock();
     let below = all.range(..=(address, u64::MAX)).map(|(_, (one, _))| *one);
@@ -44,7 +44,7 @@ pub fn holding(address: u64) -> Option<Allocation> {
     holds.max_by_key(|one| one.size)
 }
 
-/// The memory that ends last before an address, and what begins first past it.
+/// Returns the memory that ends last before an address, and what begins first past it.
 pub fn around(address: u64) -> (Option<Allocation>, Option<Allocation>) {
     let all = ALL.lock();
     let before = all.range(..=(address, u64::MAX)).map(|(_, (one, _))| *one);
@@ -79,7 +79,7 @@ impl Given {
         Self { parts: merged }
     }
 
-    /// The parts of an allocation; none: it was reached in another way.
+    /// Returns the parts of an allocation; none: it was reached in another way.
     fn of(&self, whole: Allocation) -> impl Iterator<Item = Allocation> + '_ {
         let end = whole.base + whole.size;
         let within = move |&&(first, last): &&(u64, u64)| first >= whole.base && last <= end;
@@ -102,7 +102,7 @@ impl Given {
         parts.find(|part| (part.base..part.base + part.size).contains(&address))
     }
 
-    /// The part of an allocation that is nearest to an address beside all of them.
+    /// Returns the part of an allocation that is nearest to an address beside all of them.
     pub fn nearest(&self, whole: Allocation, address: u64) -> Option<Allocation> {
         self.of(whole).min_by_key(|part| {
             let past = address.saturating_sub(part.base + part.size);

@@ -14,7 +14,7 @@ pub struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    /// The images behind descriptors.
+    /// Returns the images behind descriptors.
     ///
     /// # Safety
     /// They live as long as this, and the launch may read and write them.
@@ -27,7 +27,7 @@ impl<'a> Bound<'a> {
         (!found.texels.is_null()).then_some(found)
     }
 
-    /// The bytes of a texel, those that there are not zero.
+    /// Returns the bytes of a texel, those that there are not zero.
     fn bytes(&self, binding: u32, at: [u32; 3]) -> [u8; MOST_BYTES] {
         let mut bytes = [0; MOST_BYTES];
         if let Some(d) = self.get(binding) {
@@ -41,7 +41,7 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Where a texel is.
+/// Returns where a texel is.
 fn place(d: &Descriptor, at: [u32; 3]) -> *mut u8 {
     let [_, y, z] = at.map(u64::from);
     let offset = raw::block_offset(d, at[0]) + y * d.row + z * d.slice;

@@ -132,7 +132,7 @@ fn what(finding: &Finding) -> String {
     }
 }
 
-/// The first coordinates, as many as the image has.
+/// Returns the first coordinates, as many as the image has.
 fn coordinates<T: ToString>(of: [T; 3], pixel: &Pixel, between: &str) -> String {
     let counted = of.iter().take(pixel.view.coordinates.into());
     let words: Vec<String> = counted.map(T::to_string).collect();
@@ -143,7 +143,7 @@ fn texel(pixel: &Pixel) -> String {
     format!("texel ({})", coordinates(pixel.at, pixel, ", "))
 }
 
-/// The image, as the argument that it is.
+/// Returns the image, as the argument that it is.
 fn image(interface: &KernelInterface, pixel: &Pixel) -> String {
     let binding = Some(pixel.binding);
     let mut args = interface.args.iter().enumerate();
@@ -167,7 +167,7 @@ fn image(interface: &KernelInterface, pixel: &Pixel) -> String {
     }
 }
 
-/// The buffer that an address belongs to, or is nearest to.
+/// Returns the buffer that an address belongs to, or is nearest to.
 fn nearest(given: &Given, address: u64) -> String {
     let shown = |one: Allocation| format!("the buffer of {} bytes at {:#x}", one.size, one.base);
     if let Some(one) = allocations::holding(address) {

@@ -32,7 +32,8 @@ enum Word {
 }
 
 impl Word {
-    /// The word at an address of a piece. None: it cannot be changed as a whole.
+    /// Returns the word at an address of a piece. Returns `None` if it cannot be changed as a
+    /// whole.
     fn at(address: u64, size: u32) -> Option<Self> {
         if address % u64::from(size.max(1)) != 0 {
             return None;
@@ -58,7 +59,7 @@ impl Word {
         }
     }
 
-    /// Puts a value in place of another. False: there is another one still.
+    /// Puts a value in place of another. Returns false if there is another one still.
     fn exchange(&self, old: u64, new: u64) -> bool {
         let order = Ordering::SeqCst;
         match self {

@@ -24,7 +24,7 @@ fn image(order: u32, data: u32) -> (Arc<dyn Image>, Descriptor) {
     (image, descriptor)
 }
 
-/// All bytes of an image.
+/// Returns all bytes of an image.
 fn bytes(d: &Descriptor) -> Vec<u8> {
     let size = d.pixel as usize * (WIDTH * HEIGHT) as usize;
     // SAFETY: the texels of an image that lives.
@@ -38,7 +38,7 @@ fn put(d: &Descriptor, at: usize, bytes: &[u8]) {
     }
 }
 
-/// One component of each lane's after the other.
+/// Returns one component of each lane's after the other.
 fn load(d: &Descriptor, x: &[i32], y: &[i32], mask: u64) -> Vec<[u32; 4]> {
     let n = x.len();
     let (z, mut out) = (vec![0; n], vec![0xdead_beef; 4 * n]);

@@ -54,7 +54,7 @@ fn host_free(address: u64, size: u64) -> &'static str {
     }
 }
 
-/// One attempt on two cards, in words.
+/// Returns one attempt on two cards, in words.
 fn again(
     from: &VulkanDevice,
     to: &VulkanDevice,

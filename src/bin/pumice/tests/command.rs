@@ -230,7 +230,8 @@ fn the_manual_is_a_manual_page() {
     }
 }
 
-/// The names of the files of a folder, and of its folders, without the hashes that they begin with.
+/// Returns the names of the files of a folder, and of its folders, without the hashes that they
+/// begin with.
 fn kinds(dir: &std::path::Path) -> std::collections::BTreeSet<String> {
     let entries = std::fs::read_dir(dir).expect("a folder of dumps");
     entries

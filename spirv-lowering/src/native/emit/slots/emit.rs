@@ -10,7 +10,7 @@ use crate::native::strides::Class;
 impl Emitter<'_> {
     // --- slots
 
-    /// A new slot with an element for each lane.
+    /// Returns a new slot with an element for each lane.
     pub fn slot_of_each(&mut self, ty: LlvmType) -> Slot {
         self.new_slot(ty, Holds::Each)
     }
@@ -113,7 +113,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The value as it was written, from its slot where the text does not reach.
+    /// Returns the value as it was written, from its slot where the text does not reach.
     pub fn get(&mut self, value: Value, cx: &Context) -> Result<Lanes> {
         if let Some(bits) = self.func.as_const(value) {
             return Ok(Lanes::Same(Operand::constant(self.ty(value), bits)));
@@ -135,7 +135,7 @@ impl Emitter<'_> {
         Ok(self.load_slot(&slot))
     }
 
-    /// Names the scalar of a uniform value: the first active lane's.
+    /// Returns the names the scalar of a uniform value: the first active lane's.
     pub fn scalar(&mut self, value: Value, cx: &Context) -> Result<Operand> {
         Ok(match self.get(value, cx)? {
             Lanes::Same(scalar) => scalar,
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The vector of any value.
+    /// Returns the vector of any value.
     pub fn vector(&mut self, value: Value, cx: &Context) -> Result<Operand> {
         if let Some(bits) = self.func.as_const(value) {
             return Ok(self.splat_const(self.ty(value), bits));
@@ -163,7 +163,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Names the value of lane 0, or the one it would have if it ran.
+    /// Returns the names the value of lane 0, or the one it would have if it ran.
     pub fn of_lane_0(&mut self, value: Value, cx: &Context) -> Result<Operand> {
         let lanes = self.get(value, cx)?;
         Ok(self.lane_0(&lanes, cx))
@@ -188,7 +188,8 @@ impl Emitter<'_> {
         self.llvm.extract(all, &lane)
     }
 
-    /// Names the value that lane 0 would have, counted back from the first active lane by the stride.
+    /// Returns the names the value that lane 0 would have, counted back from the first active lane
+    /// by the stride.
     pub fn anchored(&mut self, value: Value, stride: i64, cx: &Context) -> Result<Operand> {
         let all = match self.get(value, cx)? {
             Lanes::Same(scalar) => return Ok(scalar),
@@ -215,7 +216,7 @@ impl Emitter<'_> {
 
     // --- block parameters
 
-    /// Where a block's parameter lies.
+    /// Returns where a block's parameter lies.
     pub fn param_slot(&mut self, param: Value) -> Slot {
         if let Some(slot) = self.places.params.get(&param) {
             return slot.clone();
@@ -297,7 +298,7 @@ impl Emitter<'_> {
         self.places.alone.is_some()
     }
 
-    /// The lane for which code is written, if it is for one.
+    /// Returns the lane for which code is written, if it is for one.
     pub fn lane_alone(&self) -> Option<Operand> {
         self.places.alone.as_ref().map(|alone| alone.lane.clone())
     }

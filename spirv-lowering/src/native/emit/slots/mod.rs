@@ -28,7 +28,7 @@ pub enum Lanes {
 }
 
 impl Lanes {
-    /// A vector.
+    /// Creates a vector.
     pub fn each(all: Operand) -> Self {
         Self::Each { all, first: None }
     }
@@ -106,12 +106,12 @@ impl Places<'_> {
         }
     }
 
-    /// Values that were read where they have no slot, and need one.
+    /// Returns the values that were read where they have no slot, and need one.
     pub fn missing(self) -> FxHashSet<Value> {
         self.missing
     }
 
-    /// A chain of text within another, or after it.
+    /// Returns a chain of text within another, or after it.
     pub fn new_chain(&mut self, parent: usize) -> usize {
         self.chains.push(parent);
         self.chains.len() - 1

@@ -6,7 +6,7 @@ use crate::ir::function::{Function, Values};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
 
-/// The form in which a value is stored; None where it cannot be.
+/// Returns the form in which a value is stored; None where it cannot be.
 pub(super) fn stored(ty: Type) -> Option<Type> {
     match ty {
         Type::Bool => Some(Type::I32),
@@ -73,7 +73,7 @@ impl<'f> Emit<'f> {
             _ => value,
         }
     }
-    /// Values of no meaning, for parameters that are not looked at.
+    /// Returns the values of no meaning, for parameters that are not looked at.
     pub(super) fn any(&mut self, types: &[Type]) -> Values {
         types
             .iter()
@@ -93,7 +93,7 @@ impl<'f> Emit<'f> {
     }
 }
 
-/// A private variable, to be promoted again at once.
+/// Returns a private variable, to be promoted again at once.
 pub(super) fn variable(func: &mut Function, first: Block) -> Value {
     let op = Op::Alloca { size: 8, align: 8 };
     let inst = func.make_inst(op, [], &[Type::Ptr(Space::Private)]);

@@ -80,7 +80,7 @@ pub fn run(func: &mut Function, interface: &mut KernelInterface, target: &Target
     true
 }
 
-/// Whether a work-item's state is its values and nothing else.
+/// Returns true if a work-item's state is its values and nothing else.
 fn is_plain(func: &Function) -> bool {
     let Some(entry) = func.entry() else {
         return false;

@@ -1,5 +1,6 @@
-//! What a loop needs to go on: the values that live at its check and cannot be computed anew. They are kept in variables, so that
-//! the block that restores them need not dominate their uses.
+//! Finds what a loop needs to resume: the values that are live at its check and cannot be
+//! recomputed. They are kept in variables, so that the block that restores them need not dominate
+//! their uses.
 
 use super::emit::{stored, variable, Emit};
 use crate::analysis::live;
@@ -11,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// Values that a work-item stores, at most.
 const MAX_VALUES: usize = 32;
 
-/// What the loops need.
+/// The values that the loops need to resume.
 pub(super) struct Needs {
     /// For each loop the values beside the parameters of its check.
     pub kept: Vec<Vec<Value>>,

@@ -11,13 +11,13 @@ const MAX_LOOPS: usize = 4;
 /// Work-items that a driver may count together.
 const LANES: u64 = 8;
 
-/// What is to be done.
+/// The loops to change, with the places of their checks.
 pub(super) struct Plan {
     /// Headers of the loops that can be gone on with; outer before inner ones.
     pub(super) headers: Vec<Block>,
     /// For each of them, which one of them is around it.
     pub(super) parents: Vec<Option<usize>>,
-    /// What an iteration of a loop that may run for long counts, by header.
+    /// The weight of an iteration of each loop that may run for long, by header.
     pub(super) counts: FxHashMap<Block, u64>,
     /// A work-item stops when it has counted more than this.
     pub(super) limit: u64,
@@ -26,7 +26,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for the outermost loops alone, or for inner ones, too.
+    /// Returns the plan for the outermost loops alone, or for inner ones, too.
     pub(super) fn new(
         func: &Function,
         forest: &LoopForest,
@@ -107,7 +107,7 @@ impl Plan {
         })
     }
 
-    /// Of the loops directly inside of a loop, the one that is a given loop or has it inside.
+    /// Returns the loop directly inside of `outer` that is a given loop or contains it.
     pub(super) fn towards(&self, outer: usize, loop_: usize) -> Option<usize> {
         let mut at = loop_;
         loop {
@@ -119,7 +119,7 @@ impl Plan {
         }
     }
 
-    /// The outermost loop around a loop, if there is one.
+    /// Returns the outermost loop around a loop, if there is one.
     pub(super) fn outermost(&self, loop_: usize) -> Option<usize> {
         let mut around = None;
         while let Some(parent) = self.parents.get(around.unwrap_or(loop_)).copied().flatten() {

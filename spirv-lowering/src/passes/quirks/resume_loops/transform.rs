@@ -77,7 +77,7 @@ pub(super) fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
     u32::try_from(record_bytes).ok()
 }
 
-/// A block before a loop's header, which all edges to the header pass.
+/// Returns a block before a loop's header, which all edges to the header pass.
 fn check_before(func: &mut Function, header: Block) -> Block {
     let check = func.add_block();
     let params = func.blocks[header].params.iter();
@@ -96,12 +96,12 @@ fn check_before(func: &mut Function, header: Block) -> Block {
     check
 }
 
-/// What the first word of a record says where a loop is to be gone on with.
+/// Returns the first word of a record for resuming in a loop.
 fn code(number: usize) -> u64 {
     number as u64 + 2
 }
 
-/// What every work-item knows from the first block on.
+/// The values that the first block computes for every work-item.
 struct Here {
     /// Loops may stop and go on.
     on: Value,
@@ -172,7 +172,7 @@ struct Loops<'p> {
 }
 
 impl Loops<'_> {
-    /// The block that takes what a loop needs from the record and goes on with it.
+    /// Returns the block that takes what a loop needs from the record and goes on with it.
     fn restore(&self, func: &mut Function, number: usize, here: &Here) -> Block {
         let restore = func.add_block();
         let mut e = Emit::new(func);
@@ -214,7 +214,7 @@ impl Loops<'_> {
         restore
     }
 
-    /// The block that stores what a loop needs, asks for another dispatch, and ends.
+    /// Returns the block that stores what a loop needs, asks for another dispatch, and ends.
     fn save(&self, func: &mut Function, number: usize, here: &Here) -> Block {
         let params = func.blocks[self.checks[number]].params.clone();
         let save = func.add_block();

@@ -71,7 +71,7 @@ pub(super) struct CounterStep {
     pub(super) param: Value,
     /// Its value in the next iteration.
     pub(super) next: Value,
-    /// What adds the constant, or takes it away.
+    /// The instruction that adds or subtracts the constant.
     pub(super) inst: Inst,
     /// The constant.
     pub(super) by: u64,
@@ -103,12 +103,13 @@ fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Counter
         })
 }
 
-/// The counter is round the numbers of its type in as many iterations as that has numbers of half its width, or fewer.
+/// Returns true if the counter is round the numbers of its type in as many iterations as that has
+/// numbers of half its width, or fewer.
 fn is_large(ty: Type, step: u64) -> bool {
     ty.is_int() && sext(ty, step).unsigned_abs() >= 1 << (ty.bits() / 2)
 }
 
-/// A comparison in the loop is of the counter, or of little that is made of it.
+/// Returns true if a comparison in the loop is of the counter, or of little that is made of it.
 fn compared(func: &Function, lp: &Loop, step: &CounterStep) -> bool {
     let insts = |block: &Block| func.blocks[*block].insts.iter().copied();
     lp.blocks.iter().flat_map(insts).any(|inst| {

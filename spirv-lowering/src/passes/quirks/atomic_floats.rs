@@ -23,7 +23,7 @@ fn operands(op: &Op, bits: u32) -> std::ops::Range<usize> {
     }
 }
 
-/// It has the bits of a float.
+/// Returns true if the value has the bits of a float.
 fn is_float(func: &Function, value: Value) -> bool {
     let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
         return false;

@@ -35,7 +35,8 @@ pub fn run(func: &mut Function) -> Result<()> {
     })
 }
 
-/// The whole number nearest to one that is not negative, the even one of two. Every step is exact.
+/// Returns the whole number nearest to one that is not negative, the even one of two. Every step is
+/// exact.
 fn nearest(r: &mut Rewriter, size: Value) -> Value {
     let constant = |r: &mut Rewriter, value: f64| r.konst(Type::F64, value.to_bits());
     let (half, one) = (constant(r, 0.5), constant(r, 1.0));

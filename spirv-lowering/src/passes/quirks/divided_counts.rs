@@ -4,7 +4,7 @@
 //! (`nir_loop_analyze`): so a loop that ends early by wrapping around goes on, one whose counter is a float that is rounded in each
 //! iteration, as `for (x = 0; x < 3; x += 0.3f)`, ends early, and the quotient of the least integer by -1 ends the process.
 
-use super::hide_steps::{hide_those, CounterStep};
+use super::wrapping_counters::{hide_those, CounterStep};
 use crate::analysis::constant_counts::Counter;
 use crate::analysis::loops::Loop;
 use crate::error::Result;
@@ -17,7 +17,8 @@ pub fn run(func: &mut Function) -> Result<bool> {
     hide_those(func, is_miscounted)
 }
 
-/// A comparison in the loop is of the counter, which begins as a constant, and one from which no division says how often it runs.
+/// Returns true if a comparison in the loop is of the counter, which begins as a constant, and one
+/// from which no division says how often it runs.
 fn is_miscounted(func: &Function, lp: &Loop, step: &CounterStep) -> bool {
     let params = &func.blocks[lp.header].params;
     let Some(at) = params.iter().position(|&param| param == step.param) else {
