@@ -269,14 +269,14 @@ impl Features {
         vec![(1, 6), (1, 5), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
     }
 
-    /// SPIR-V extended instruction sets.
+    /// Returns the SPIR-V extended instruction sets.
     pub fn spirv_extended_instruction_sets(&self) -> Vec<&'static CStr> {
         // Debug information is read over. cl_khr_spirv_extended_debug_info, which says so, too, is unknown to the CTS,
         // whose `compiler_defines_for_extensions` fails on it.
         vec![c"OpenCL.std", c"OpenCL.DebugInfo.100"]
     }
 
-    /// SPIR-V extensions.
+    /// Returns the SPIR-V extensions.
     pub fn spirv_extensions(&self) -> Vec<&'static CStr> {
         let all: &[(bool, &'static CStr)] = &[
             (true, c"SPV_KHR_no_integer_wrap_decoration"),
@@ -301,7 +301,7 @@ impl Features {
             .collect()
     }
 
-    /// SPIR-V capabilities, as their token values.
+    /// Returns the SPIR-V capabilities, as their token values.
     pub fn spirv_capabilities(&self) -> Vec<u32> {
         let doubles = self.double_atomics.contains(&true);
         let groups = self.subgroups || self.work_group_collectives;
@@ -365,7 +365,7 @@ impl Features {
         self.clocks.contains(&true)
     }
 
-    /// CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR
+    /// Returns CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR
     pub fn clock_capabilities(&self) -> cl_bitfield {
         let [device, subgroup] = self.clocks;
         cl_bitfield::from(device) | cl_bitfield::from(subgroup) << 2
@@ -387,7 +387,7 @@ impl Features {
         ]
     }
 
-    /// CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES
+    /// Returns CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES
     pub fn atomic_memory_capabilities(&self) -> cl_bitfield {
         let mut bits = cl::CL_DEVICE_ATOMIC_ORDER_RELAXED
             | cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL
@@ -401,7 +401,7 @@ impl Features {
         bits
     }
 
-    /// CL_DEVICE_ATOMIC_FENCE_CAPABILITIES
+    /// Returns CL_DEVICE_ATOMIC_FENCE_CAPABILITIES
     pub fn atomic_fence_capabilities(&self) -> cl_bitfield {
         self.atomic_memory_capabilities()
             | cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL

@@ -196,14 +196,14 @@ pub fn kind_of(handle: *const c_void) -> Option<Kind> {
         .map(|entry| entry.kind)
 }
 
-/// clRetain*: one more reference of the application.
+/// Implements clRetain*: one more reference of the application.
 pub fn retain<T: Body>(handle: *const c_void) -> ClResult {
     lookup::<T>(handle)?.publish();
     Ok(())
 }
 
-/// clRelease*: one reference of the application less; the object goes when nothing else holds it. Releasing more
-/// often than retained is an error.
+/// Implements clRelease*: one reference of the application less; the object goes when nothing else
+/// holds it. Releasing more often than retained is an error.
 pub fn release<T: Body>(handle: *const c_void) -> ClResult {
     let object = lookup::<T>(handle)?;
     let address = handle as usize;

@@ -90,7 +90,7 @@ impl<T> FromC for *mut T {
 }
 
 impl<T> In<T> {
-    /// NULL.
+    /// Returns NULL.
     pub fn null() -> Self {
         Self(std::ptr::null())
     }
@@ -182,7 +182,7 @@ impl In<c_void> {
 }
 
 impl<T> Out<T> {
-    /// NULL.
+    /// Returns NULL.
     pub fn null() -> Self {
         Self(std::ptr::null_mut())
     }

@@ -18,7 +18,7 @@ pub struct EventsMemory {
 }
 
 impl EventsMemory {
-    /// So many events, a power of two, all free.
+    /// Creates `count` events, a power of two, all free.
     pub fn new(device: &dyn Device, count: u32) -> Result<Self> {
         let size = events::FIRST + count as usize * event::SIZE;
         let words = Words::new(device, size, MainUser::Device)?.cleared();
@@ -59,7 +59,8 @@ impl EventsMemory {
             .is_some_and(|at| self.words.get(at + event::KIND) == event::USER)
     }
 
-    /// A command is over: its times in nanoseconds, from its start to its end and to that of its children.
+    /// Completes the event of a command, with times in nanoseconds from its start to its end and to
+    /// that of its children.
     pub fn complete(&self, address: u64, status: i32, times: [u64; 2]) {
         let Some(at) = self.place(address) else {
             return;
@@ -80,7 +81,7 @@ impl EventsMemory {
         })
     }
 
-    /// One reference less.
+    /// Releases one reference.
     pub fn release(&self, address: u64) {
         let Some(at) = self.place(address) else {
             return;

@@ -83,7 +83,8 @@ pub struct QueueMemory {
     waiting: parking_lot::Mutex<u32>,
 }
 
-/// A queue begins at a place of the count of its own: what others left in the memory must not be taken for its records.
+/// Returns the count at which a queue begins, so that records which others left in the memory are
+/// not taken for its own.
 fn beginning() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(0x9e37_79b0, Ordering::Relaxed)
@@ -192,7 +193,7 @@ impl QueueMemory {
         record
     }
 
-    /// Nobody wants a record that was found.
+    /// Discards a record that was found.
     pub fn forget(&self, found: Found) {
         match found.record {
             Some(record) => self.free(record.size),
@@ -200,7 +201,8 @@ impl QueueMemory {
         }
     }
 
-    /// The record at that place will never be whole: it and all behind it is lost, if it is still the next one.
+    /// Skips the record at a position that will never be complete, if it is the next one. It and
+    /// all records after it are lost.
     pub fn skip(&self, position: u32) {
         let mut taking = self.taking.lock();
         if taking.next == position {
@@ -210,7 +212,7 @@ impl QueueMemory {
         }
     }
 
-    /// A record that was read is launched, or will never be.
+    /// Frees the bytes of a record that is launched or discarded.
     pub fn free(&self, size: u32) {
         let mut waiting = self.waiting.lock();
         *waiting = waiting.wrapping_sub(size);
@@ -221,7 +223,8 @@ impl QueueMemory {
         (position & (self.size - 1)) as usize
     }
 
-    /// Before the head moves: the kernels that add both up must not find less than there is.
+    /// Counts bytes as waiting before the head moves, so that kernels which add both never find
+    /// less than there is.
     fn wait(&self, size: u32) {
         let mut waiting = self.waiting.lock();
         *waiting = waiting.wrapping_add(size);

@@ -69,8 +69,8 @@ impl PixelFormat {
         channel * self.channels()
     }
 
-    /// CL_IMAGE_ELEMENT_SIZE. Of pixels that share bytes: those that a pixel has some bits of, as the conformance tests
-    /// have it.
+    /// Returns CL_IMAGE_ELEMENT_SIZE. For pixels that share bytes it counts those that contain bits
+    /// of a pixel, as the conformance tests expect.
     pub fn element_size(self) -> usize {
         if self.block() > 1 {
             2
@@ -202,7 +202,7 @@ pub struct Support {
 }
 
 impl Support {
-    /// For one geometry.
+    /// Returns the accesses to images of one geometry.
     pub fn access(&self, dim: ImageDim) -> ImageAccess {
         let place = ImageDim::ALL.iter().position(|known| *known == dim);
         place
@@ -247,7 +247,8 @@ pub struct ImageLimits {
 }
 
 impl ImageLimits {
-    /// All that the full profile asks of a device with images.
+    /// Returns true if all formats that the full profile requires of a device with images are
+    /// supported.
     pub fn full_profile(&self) -> bool {
         self.max_2d.min(self.max_1d) >= 16384
             && self.max_3d >= 2048
@@ -284,7 +285,7 @@ impl ImageDesc {
 pub trait Image: Send + Sync {
     /// Returns its description.
     fn desc(&self) -> &ImageDesc;
-    /// For the back end that made it.
+    /// Returns the image for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -65,7 +65,8 @@ impl Drop for Lease {
 }
 
 impl Mirror {
-    /// Memory of `size` bytes on each of the devices, at one address that is a multiple of `align` (a power of two).
+    /// Allocates memory of `size` bytes on each of the devices, at one address that is a multiple
+    /// of `align` (a power of two).
     pub fn allocate(
         &self,
         devices: &[Arc<dyn Device>],

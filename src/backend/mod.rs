@@ -143,7 +143,7 @@ pub trait Timeline: Send + Sync {
     }
     /// Waits until `value` is reached: polls for a short while, then blocks. False: time ran out.
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool>;
-    /// For the same device's streams.
+    /// Returns the object for the same device's streams to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -158,15 +158,16 @@ pub struct Point {
 
 /// A piece of memory that the device can address.
 pub trait Memory: Send + Sync {
-    /// Device address of the first byte.
+    /// Returns the device address of the first byte.
     fn address(&self) -> u64;
-    /// Size in bytes, as asked for.
+    /// Returns the size in bytes that was requested.
     fn size(&self) -> u64;
-    /// Host pointer to the first byte, if mapped. Mapped for the life of the memory; always coherent.
+    /// Returns the host pointer to the first byte, if the memory is mapped. It stays mapped for the
+    /// life of the memory, and is always coherent.
     fn mapped(&self) -> Option<NonNull<u8>>;
-    /// Host reads through `mapped` are fast (cached), not only writes.
+    /// Returns true if host reads through `mapped` are fast (cached), not only writes.
     fn host_cached(&self) -> bool;
-    /// For the back end that made it.
+    /// Returns the memory for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -179,7 +180,7 @@ pub trait NativeCode: Send + Sync {
     fn runs_any_group(&self) -> bool;
     /// Returns the kernel after all passes, as text.
     fn kir(&self) -> &str;
-    /// `Packing::Groups` is for it.
+    /// Returns true if `Packing::Groups` may be used.
     fn packs_groups(&self) -> bool;
 }
 
@@ -216,7 +217,7 @@ pub trait Code: Send + Sync {
 
 /// A specialised kernel.
 pub trait Pipeline: Send + Sync {
-    /// For the back end that made it.
+    /// Returns the pipeline for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -268,7 +269,8 @@ pub trait Stream: Send {
     /// Ends the open command. If `observed`, somebody may ask for its completion: it must not depend on commands recorded
     /// later, which get another value. Otherwise it may share its value with them.
     fn end_command(&mut self, observed: bool);
-    /// The open command fails, if it has not begun, where the command of this stream with the value has failed.
+    /// Makes the open command fail, if it has not begun, where the command of this stream with the
+    /// value has failed.
     fn depends_on(&mut self, value: u64) {
         let _ = value;
     }
@@ -278,8 +280,8 @@ pub trait Stream: Send {
     }
     /// Operations recorded in the open batch.
     fn open_len(&self) -> usize;
-    /// The open command must wait for this point of another stream of the same device, or of one with the same root, already
-    /// submitted. It fails where the command at that point has failed.
+    /// Makes the open command wait for this point, already submitted, of another stream of the same
+    /// device or of one with the same root. It fails if the command at that point has failed.
     fn wait_for(&mut self, point: &Point);
     /// Records an operation. With `profile`, its start and end are measured (streams made with profiling only).
     fn record(
@@ -288,7 +290,7 @@ pub trait Stream: Send {
         order: OrderRule,
         profile: bool,
     ) -> Result<Option<ProfileSlot>>;
-    /// Everything recorded after this sees everything recorded before it.
+    /// Orders everything recorded before this before everything recorded after it.
     fn barrier(&mut self) -> Result;
     /// Ends the open command and submits the open batch, if there is anything in it (or `force`). Returns the last submitted
     /// value.
@@ -370,7 +372,7 @@ pub trait Device: Send + Sync {
         let _ = image;
         Err(DeviceError::Unsupported(format!("{format:?}")))
     }
-    /// Memory as an image of `ImageDim::Buffer`, which keeps the memory alive.
+    /// Creates an image of `ImageDim::Buffer` over memory, which it keeps alive.
     fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
         let _ = slice;
         Err(DeviceError::Unsupported(format!("{format:?}")))
@@ -398,7 +400,8 @@ pub trait Device: Send + Sync {
     fn keep_stream(&self, stream: Box<dyn Stream>) {
         drop(stream);
     }
-    /// Device time and host CLOCK_MONOTONIC time of the same moment, in nanoseconds (clGetDeviceAndHostTimer).
+    /// Returns the device time and the host's CLOCK_MONOTONIC time of the same moment, in
+    /// nanoseconds (clGetDeviceAndHostTimer).
     fn timestamps(&self) -> Result<(u64, u64)>;
     /// Contents of the driver's pipeline cache, to be kept on disk.
     fn pipeline_cache(&self) -> Vec<u8>;
@@ -422,7 +425,7 @@ pub fn enumerate(wanted: &[String]) -> Vec<Arc<dyn Device>> {
     devices
 }
 
-/// Vulkan in software: the processor is a better device without it.
+/// Returns true for Vulkan in software: the processor is a better device without it.
 pub fn is_software_vulkan(device: &dyn Device) -> bool {
     device.caps().kind == caps::DeviceKind::Cpu && !device.target().native
 }

@@ -11,7 +11,7 @@ struct OwnedMemory<K> {
     _owner: K,
 }
 
-/// `memory`, which keeps `owner` alive.
+/// Returns `memory` in a wrapper that keeps `owner` alive.
 pub fn with_owner<K: Send + Sync + 'static>(memory: Arc<dyn Memory>, owner: K) -> Arc<dyn Memory> {
     Arc::new(OwnedMemory {
         memory,

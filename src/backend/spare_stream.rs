@@ -17,7 +17,7 @@ impl<'a> SpareStream<'a> {
         Ok(Self { device, stream })
     }
 
-    /// All its work has completed.
+    /// Returns the stream to its device. All its work must have completed.
     pub fn give_back(mut self) {
         self.stream.reclaim();
         self.device.keep_stream(self.stream);

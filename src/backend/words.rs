@@ -32,7 +32,7 @@ unsafe impl Send for Words {}
 unsafe impl Sync for Words {}
 
 impl Words {
-    /// So many bytes of memory, with anything in them.
+    /// Allocates `size` bytes of memory, uninitialised.
     pub fn new(device: &dyn Device, size: usize, place: MainUser) -> Result<Self> {
         let placement = match place {
             MainUser::Device => Placement::DeviceMapped,
@@ -50,7 +50,7 @@ impl Words {
         Ok(Self { memory, base, size })
     }
 
-    /// With zeros in them.
+    /// Fills the memory with zeros.
     pub fn cleared(self) -> Self {
         for at in (0..self.size).step_by(4) {
             self.set(at, 0);

@@ -52,7 +52,7 @@ fn nothing(kind: cl::cl_command_type) -> Command {
     }
 }
 
-/// clEnqueueReadBuffer.
+/// Implements clEnqueueReadBuffer.
 ///
 /// # Safety
 /// `pointer` must be writable for `size` bytes until the command has completed.
@@ -82,7 +82,7 @@ pub unsafe fn read(
     })
 }
 
-/// clEnqueueWriteBuffer.
+/// Implements clEnqueueWriteBuffer.
 ///
 /// # Safety
 /// `pointer` must be readable for `size` bytes until the command has completed.
@@ -123,7 +123,7 @@ pub struct Rect {
     pub region: [usize; 3],
 }
 
-/// clEnqueueReadBufferRect.
+/// Implements clEnqueueReadBufferRect.
 ///
 /// # Safety
 /// `pointer` must be writable wherever the region of the host side lies, until the command has completed.
@@ -153,7 +153,7 @@ pub unsafe fn read_rect(
     })
 }
 
-/// clEnqueueWriteBufferRect.
+/// Implements clEnqueueWriteBufferRect.
 ///
 /// # Safety
 /// `pointer` must be readable wherever the region of the host side lies, until the command has completed.
@@ -183,7 +183,7 @@ pub unsafe fn write_rect(
     })
 }
 
-/// clEnqueueCopyBuffer.
+/// Implements clEnqueueCopyBuffer.
 pub fn copy(
     target: &QueueTarget,
     src: &Ref<Mem>,
@@ -219,7 +219,7 @@ pub fn copy(
     })
 }
 
-/// clEnqueueCopyBufferRect.
+/// Implements clEnqueueCopyBufferRect.
 pub fn copy_rect(
     target: &QueueTarget,
     src: &Ref<Mem>,
@@ -268,7 +268,8 @@ pub fn copy_rect(
     })
 }
 
-/// clEnqueueFillBuffer. `pattern` has at least one byte (the C edge reports a null pattern).
+/// Implements clEnqueueFillBuffer. `pattern` has at least one byte (the C edge reports a null
+/// pattern).
 pub fn fill(
     target: &QueueTarget,
     mem: &Ref<Mem>,

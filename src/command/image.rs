@@ -140,7 +140,7 @@ fn host(pointer: *const c_void) -> ClResult<usize> {
     Ok(pointer as usize)
 }
 
-/// clEnqueueReadImage.
+/// Implements clEnqueueReadImage.
 ///
 /// # Safety
 /// `pointer` must be writable wherever the rows of the region lie, until the command has completed.
@@ -167,7 +167,7 @@ pub unsafe fn read(
     })
 }
 
-/// clEnqueueWriteImage.
+/// Implements clEnqueueWriteImage.
 ///
 /// # Safety
 /// `pointer` must be readable wherever the rows of the region lie, until the command has completed.
@@ -205,7 +205,7 @@ fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
         .all(|((a, a_size), (b, b_size))| *a < b + b_size && *b < a + a_size)
 }
 
-/// clEnqueueCopyImage.
+/// Implements clEnqueueCopyImage.
 pub fn copy(
     target: &QueueTarget,
     src: &Ref<Mem>,
@@ -263,7 +263,7 @@ fn check_bytes(
     target.check(buffer)
 }
 
-/// clEnqueueCopyImageToBuffer.
+/// Implements clEnqueueCopyImageToBuffer.
 pub fn copy_to_buffer(
     target: &QueueTarget,
     src: &Ref<Mem>,
@@ -286,7 +286,7 @@ pub fn copy_to_buffer(
     })
 }
 
-/// clEnqueueCopyBufferToImage.
+/// Implements clEnqueueCopyBufferToImage.
 pub fn copy_from_buffer(
     target: &QueueTarget,
     src: &Ref<Mem>,
@@ -309,7 +309,7 @@ pub fn copy_from_buffer(
     })
 }
 
-/// clEnqueueFillImage. `colour` has [`pixel::colour_bytes`] bytes.
+/// Implements clEnqueueFillImage. `colour` has [`pixel::colour_bytes`] bytes.
 pub fn fill(
     target: &QueueTarget,
     mem: &Ref<Mem>,
@@ -338,7 +338,7 @@ pub struct Mapped {
     pub slice_pitch: usize,
 }
 
-/// CL_INVALID_OPERATION for a map that reads or writes what the image's flags do not allow.
+/// Returns CL_INVALID_OPERATION for a map that reads or writes what the image's flags do not allow.
 pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
     if flags & cl::CL_MAP_READ != 0 {
         check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
@@ -350,7 +350,8 @@ pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
     Ok(())
 }
 
-/// clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for buffers.
+/// Implements clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for
+/// buffers.
 pub fn map(
     target: &QueueTarget,
     mem: &Ref<Mem>,

@@ -47,7 +47,8 @@ impl NdRange<'_> {
         !global.contains(&0) && ends.max() > Some(1 << 31)
     }
 
-    /// With all three dimensions. No global size is an empty one (OpenCL 2.1).
+    /// Returns the index space with all three dimensions. No global size is an empty one (OpenCL
+    /// 2.1).
     fn whole(&self) -> IndexSpace {
         let dims = self.dims.min(3);
         let global = self.global.map(|_| extend(self.global, dims, 1));
@@ -206,8 +207,8 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
     })
 }
 
-/// clGetKernelSuggestedLocalWorkSize. Makes the same checks as an enqueue without local size, and the same choice unless
-/// the kernel cannot tell.
+/// Implements clGetKernelSuggestedLocalWorkSize. Makes the same checks as an enqueue without local
+/// size, and the same choice unless the kernel cannot tell.
 pub fn suggested_local_size(
     device: &Device,
     kernel: &KernelLaunch,
@@ -240,8 +241,8 @@ type Run = (u64, u32, u32);
 /// that many last for longer than anybody waits.
 const MOST_PARTS: usize = 1 << 17;
 
-/// CL_OUT_OF_RESOURCES if a launch takes more dispatches than a queue should ever be given, which is known before any of
-/// them is made.
+/// Returns CL_OUT_OF_RESOURCES if a launch takes more dispatches than a queue should ever be given,
+/// which is known before any of them is made.
 fn check_parts(axes: &[SmallVec<[Run; 2]>; 3], steps: u32) -> ClResult {
     let parts = axes
         .iter()
@@ -304,9 +305,9 @@ fn check_objects(target: &QueueTarget, kernel: &KernelLaunch) -> ClResult {
     Ok(())
 }
 
-/// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`) with the arguments that the kernel has now. The caller has checked that
-/// kernel and queue are of the same context. Pipelines that the kernel does not have yet are made, which may take seconds: no
-/// lock should be held.
+/// Implements clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`) with the arguments that the
+/// kernel has now. The caller has checked that kernel and queue are of the same context. Pipelines
+/// that the kernel does not have yet are made, which may take seconds: no lock should be held.
 pub fn launch(
     target: &QueueTarget,
     kernel: &Kernel,

@@ -8,8 +8,9 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::Mem;
 use std::ffi::c_void;
 
-/// clEnqueueMapBuffer: the command and the pointer that the application gets. If the command is not enqueued after all
-/// the map is to be undone with [`crate::queue::Queue::undo_map`].
+/// Implements clEnqueueMapBuffer: the command and the pointer that the application gets. If the
+/// command is not enqueued after all the map is to be undone with
+/// [`crate::queue::Queue::undo_map`].
 pub fn map_buffer(
     target: &QueueTarget,
     mem: &Ref<Mem>,
@@ -60,7 +61,7 @@ pub fn map_buffer(
     ))
 }
 
-/// clEnqueueUnmapMemObject.
+/// Implements clEnqueueUnmapMemObject.
 pub fn unmap(target: &QueueTarget, mem: &Ref<Mem>, pointer: *mut c_void) -> ClResult<Command> {
     if !std::sync::Arc::ptr_eq(mem.context(), &target.context) {
         return err(
@@ -78,7 +79,7 @@ pub fn unmap(target: &QueueTarget, mem: &Ref<Mem>, pointer: *mut c_void) -> ClRe
     })
 }
 
-/// clEnqueueMigrateMemObjects.
+/// Implements clEnqueueMigrateMemObjects.
 pub fn migrate(
     target: &QueueTarget,
     mems: Vec<Ref<Mem>>,

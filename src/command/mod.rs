@@ -65,7 +65,7 @@ impl QueueTarget {
         mem.check_alignment(&self.device)
     }
 
-    /// As [`QueueTarget::check`], for commands on buffers alone.
+    /// Does the same as [`QueueTarget::check`], for commands on buffers alone.
     pub fn check_buffer(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
             return err(
@@ -104,8 +104,8 @@ pub struct HostSide {
 }
 
 impl HostSide {
-    /// Memory that the application names in a command for this queue, where the command touches `rows` from `base` on
-    /// with these pitches.
+    /// Describes memory that the application names in a command for this queue, which accesses
+    /// `rows` from `base` on with these pitches.
     #[inline(always)]
     fn of(
         target: &QueueTarget,

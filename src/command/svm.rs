@@ -16,7 +16,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// CL_INVALID_OPERATION where the device does not support shared virtual memory.
+/// Returns CL_INVALID_OPERATION where the device does not support shared virtual memory.
 fn check_device(target: &QueueTarget) -> ClResult {
     if svm::supported(&target.device) {
         return Ok(());
@@ -59,7 +59,7 @@ fn find(
     Ok(found)
 }
 
-/// clEnqueueSVMMemcpy, and the same of extensions, by `kind`.
+/// Implements clEnqueueSVMMemcpy, and the same of extensions, by `kind`.
 ///
 /// # Safety
 /// Where they lie in no allocation, `src` must be readable and `dst` writable for `size` bytes until the command has
@@ -113,7 +113,7 @@ pub unsafe fn memcpy(
     Ok(Command { kind, work })
 }
 
-/// clEnqueueSVMMemFill, and the same of extensions. `pattern` has at least one byte.
+/// Implements clEnqueueSVMMemFill, and the same of extensions. `pattern` has at least one byte.
 ///
 /// # Safety
 /// Where it lies in no allocation, `pointer` must be writable for `size` bytes until the command has completed.
@@ -152,7 +152,7 @@ pub unsafe fn fill(
     Ok(Command { kind, work })
 }
 
-/// clEnqueueSVMMemcpy.
+/// Implements clEnqueueSVMMemcpy.
 ///
 /// # Safety
 /// As for [`memcpy`].
@@ -167,7 +167,7 @@ pub unsafe fn svm_memcpy(
     unsafe { memcpy(target, dst, src, size, cl::CL_COMMAND_SVM_MEMCPY) }
 }
 
-/// clEnqueueSVMMemFill.
+/// Implements clEnqueueSVMMemFill.
 ///
 /// # Safety
 /// As for [`fill`].
@@ -182,7 +182,7 @@ pub unsafe fn svm_fill(
     unsafe { fill(target, pointer, pattern, size, cl::CL_COMMAND_SVM_MEMFILL) }
 }
 
-/// clEnqueueSVMMap. Memory of the host is mapped always.
+/// Implements clEnqueueSVMMap. Memory of the host is mapped always.
 pub fn map(
     target: &QueueTarget,
     flags: cl_map_flags,
@@ -212,7 +212,7 @@ pub fn map(
     })
 }
 
-/// clEnqueueSVMUnmap. What is not mapped needs nothing.
+/// Implements clEnqueueSVMUnmap. What is not mapped needs nothing.
 pub fn unmap(target: &QueueTarget, pointer: *mut c_void) -> ClResult<Command> {
     check_device(target)?;
     let address = not_null(pointer)?;
@@ -229,7 +229,8 @@ pub fn unmap(target: &QueueTarget, pointer: *mut c_void) -> ClResult<Command> {
     })
 }
 
-/// clEnqueueSVMFree. The application frees what it gives a function for, which wants to know the queue's handle.
+/// Implements clEnqueueSVMFree. The application frees what it gives a function for, which wants to
+/// know the queue's handle.
 pub fn free(
     target: &QueueTarget,
     pointers: Vec<usize>,
@@ -247,7 +248,8 @@ pub fn free(
     })
 }
 
-/// clEnqueueSVMMigrateMem: ranges of allocations, where a size of 0 stands for the whole.
+/// Implements clEnqueueSVMMigrateMem: ranges of allocations, where a size of 0 stands for the
+/// whole.
 pub fn migrate(
     target: &QueueTarget,
     ranges: &[(usize, usize)],
@@ -282,7 +284,8 @@ pub fn migrate(
     })
 }
 
-/// clEnqueueMigrateMemINTEL, clEnqueueMemAdviseINTEL: nothing to do where allocations do not move.
+/// Implements clEnqueueMigrateMemINTEL, clEnqueueMemAdviseINTEL: nothing to do where allocations do
+/// not move.
 pub fn hint(pointer: *const c_void, kind: cl_command_type) -> ClResult<Command> {
     not_null(pointer)?;
     Ok(marker(kind))

@@ -9,7 +9,7 @@ use crate::object::mem::Mem;
 use crate::object::native_kernel::NativeKernel;
 use std::sync::Arc;
 
-/// clEnqueueMarkerWithWaitList, clEnqueueMarker.
+/// Implements clEnqueueMarkerWithWaitList, clEnqueueMarker.
 pub fn marker() -> Command {
     Command {
         kind: cl::CL_COMMAND_MARKER,
@@ -17,7 +17,7 @@ pub fn marker() -> Command {
     }
 }
 
-/// clEnqueueBarrierWithWaitList, clEnqueueBarrier, clEnqueueWaitForEvents.
+/// Implements clEnqueueBarrierWithWaitList, clEnqueueBarrier, clEnqueueWaitForEvents.
 pub fn barrier() -> Command {
     Command {
         kind: cl::CL_COMMAND_BARRIER,
@@ -25,8 +25,8 @@ pub fn barrier() -> Command {
     }
 }
 
-/// clEnqueueNativeKernel, once its arguments have been checked: `args` is a copy of them, in which each buffer's address
-/// goes to the offset beside it.
+/// Implements clEnqueueNativeKernel, once its arguments have been checked: `args` is a copy of
+/// them, in which each buffer's address goes to the offset beside it.
 pub fn native(
     target: &QueueTarget,
     function: Callback<NativeFn>,

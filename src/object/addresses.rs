@@ -44,7 +44,7 @@ impl Allocations {
         (offset < found.size).then(|| (found.shared.clone(), offset))
     }
 
-    /// There was one at some time.
+    /// Returns true if there was one at some time.
     pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -99,8 +99,8 @@ pub struct Addressed {
 }
 
 impl Addressed {
-    /// The last buffer that begins at an address of a memory or before it, and how far behind its first byte that is. It may
-    /// be shorter.
+    /// Returns the last buffer that begins at an address of a memory or before it, and how far
+    /// behind its first byte that is. It may be shorter.
     pub(super) fn below(
         &self,
         memory: MemoryIndex,

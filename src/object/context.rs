@@ -98,7 +98,7 @@ impl Context {
         Ok(slot.get_or_init(|| made))
     }
 
-    /// The same, if there has been any such kernel or queue.
+    /// Returns the same, if there has been any such kernel or queue.
     pub fn known_on_device(&self, index: usize) -> Option<&Arc<DeviceSide>> {
         self.on_device.get(index)?.get()
     }
@@ -108,7 +108,7 @@ impl Context {
         &self.memories
     }
 
-    /// The memory of one of its devices.
+    /// Returns the memory of one of its devices.
     pub fn memory_of(&self, device: &Ref<Device>) -> ClResult<MemoryIndex> {
         self.memories.of(self.device_index(device)?)
     }
@@ -118,7 +118,7 @@ impl Context {
         &self.allocations
     }
 
-    /// The memories of those of its devices that can do something.
+    /// Returns the memories of those of its devices that can do something.
     pub(super) fn memories_of(&self, able: impl Fn(&Ref<Device>) -> bool) -> Vec<MemoryIndex> {
         let devices = self.devices.iter().filter(|device| able(device));
         let mut found: Vec<_> = devices.filter_map(|d| self.memory_of(d).ok()).collect();
@@ -132,7 +132,7 @@ impl Context {
         &self.mirror
     }
 
-    /// Buffers whose device addresses the application knows.
+    /// Returns the buffers whose device addresses the application knows.
     pub fn addressed(&self) -> &Addressed {
         &self.addressed
     }
@@ -142,7 +142,7 @@ impl Context {
         &self.reachable
     }
 
-    /// There is, or was, something of which [`Context::behind`] tells.
+    /// Returns true if there is, or was, something of which [`Context::behind`] tells.
     #[inline]
     pub(crate) fn has_host_backing(&self) -> bool {
         self.allocations.any() || !self.reachable.is_empty()
@@ -156,7 +156,8 @@ impl Context {
         }
     }
 
-    /// There is, or was, memory through which the host may see what a device does without a command.
+    /// Returns true if there is, or was, memory through which the host may see what a device does
+    /// without a command.
     pub(crate) fn host_sees_devices(&self) -> bool {
         self.follows_pointers.load(Ordering::SeqCst) || self.has_host_backing()
     }
@@ -177,12 +178,12 @@ impl Context {
                 .any(|queue| queue.progress().follows_pointers())
     }
 
-    /// CL_CONTEXT_PROPERTIES.
+    /// Returns CL_CONTEXT_PROPERTIES.
     pub fn properties(&self) -> &[cl_context_properties] {
         &self.properties
     }
 
-    /// The place of a device among those of the context.
+    /// Returns the place of a device among those of the context.
     pub fn device_index(&self, device: &Ref<Device>) -> ClResult<usize> {
         match self
             .devices
@@ -197,7 +198,7 @@ impl Context {
         }
     }
 
-    /// clSetContextDestructorCallback.
+    /// Implements clSetContextDestructorCallback.
     pub fn add_destructor(&self, callback: Callback<DestructorFn>) {
         self.destructors.lock().push(callback);
     }
@@ -218,7 +219,7 @@ impl Context {
         queues.push(queue);
     }
 
-    /// There is more than one queue.
+    /// Returns true if there is more than one queue.
     pub(crate) fn has_other_queues(&self) -> bool {
         self.queues
             .lock()

@@ -97,7 +97,7 @@ impl Device {
         }
     }
 
-    /// A sub-device over a part of the device below.
+    /// Creates a sub-device over a part of the device below.
     pub(crate) fn part(
         parent: &Ref<Self>,
         backend: Arc<dyn backend::Device>,
@@ -110,12 +110,12 @@ impl Device {
         Self::over(parent.platform.clone(), backend, Some(partition))
     }
 
-    /// The device that it is a part of, if it is a sub-device.
+    /// Returns the device that it is a part of, if it is a sub-device.
     pub fn parent(&self) -> Option<&Ref<Self>> {
         self.partition.as_ref().map(|partition| &partition.parent)
     }
 
-    /// The device of the platform that it is, or is a part of.
+    /// Returns the device of the platform that it is, or is a part of.
     pub fn root(device: &Ref<Self>) -> &Ref<Self> {
         let mut device = device;
         while let Some(above) = device.parent() {
@@ -136,13 +136,13 @@ impl Device {
         false
     }
 
-    /// A device without platform, on a back end made for a test.
+    /// Returns a device without platform, on a back end made for a test.
     #[cfg(test)]
     pub(crate) fn for_tests(backend: Arc<dyn backend::Device>) -> Ref<Self> {
         Self::new(Weak::<Object<Self>>::new(), backend)
     }
 
-    /// The device below.
+    /// Returns the device below.
     pub fn backend(&self) -> &Arc<dyn backend::Device> {
         &self.backend
     }
@@ -157,18 +157,18 @@ impl Device {
         &self.features
     }
 
-    /// The OpenCL C that programs for it are compiled as.
+    /// Returns the OpenCL C that programs for it are compiled as.
     pub fn language(&self) -> &Language {
         &self.language
     }
 
-    /// The handle of its platform, while that lives; then null.
+    /// Returns the handle of its platform, while that lives; then null.
     pub fn platform(&self) -> *const c_void {
         let platform = self.platform.upgrade();
         platform.map_or(std::ptr::null(), |platform| Arc::as_ptr(&platform).cast())
     }
 
-    /// CL_DEVICE_TYPE
+    /// Returns CL_DEVICE_TYPE
     pub fn kind(&self) -> cl_device_type {
         match self.caps().kind {
             DeviceKind::Gpu => cl::CL_DEVICE_TYPE_GPU,
@@ -177,12 +177,14 @@ impl Device {
         }
     }
 
-    /// Alignment that sub-buffers need, in bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN is in bits): at least that of long16.
+    /// Returns the alignment that sub-buffers need, in bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN is in
+    /// bits): at least that of long16.
     pub fn base_align(&self) -> usize {
         self.caps().mem_base_align.max(128) as usize
     }
 
-    /// CL_DEVICE_SVM_CAPABILITIES. What depends on the addresses that the driver deals out is tried once.
+    /// Returns CL_DEVICE_SVM_CAPABILITIES. What depends on the addresses that the driver deals out
+    /// is tried once.
     pub fn svm_capabilities(&self) -> cl_device_svm_capabilities {
         *self.svm.get_or_init(|| {
             let caps = self.caps().svm;
@@ -204,7 +206,7 @@ impl Device {
         })
     }
 
-    /// CL_DEVICE_*_MEM_CAPABILITIES_INTEL.
+    /// Returns CL_DEVICE_*_MEM_CAPABILITIES_INTEL.
     pub fn usm_capabilities(
         &self,
         param: cl_device_info,
@@ -242,7 +244,7 @@ impl Device {
         }
     }
 
-    /// The preferred multiple of work-group sizes.
+    /// Returns the preferred multiple of work-group sizes.
     pub fn preferred_multiple(&self) -> usize {
         self.caps().subgroup_size.max(1) as usize
     }
@@ -276,7 +278,8 @@ impl Device {
         }
     }
 
-    /// Vector widths that pay off. Arithmetic is scalar; only types narrower than a register gain from vectors.
+    /// Returns the vector widths that pay off. Arithmetic is scalar; only types narrower than a
+    /// register gain from vectors.
     fn vector_width(&self, bytes: u32, supported: bool) -> cl_uint {
         match self.caps().kind {
             _ if !supported => 0,
@@ -314,7 +317,7 @@ impl Info for Device {
 }
 
 impl Device {
-    /// CL_DEVICE_* of the core specification, in the order of their values.
+    /// Returns CL_DEVICE_* of the core specification, in the order of their values.
     fn query_core(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         let caps = self.caps();
         let features = &self.features;
@@ -553,7 +556,7 @@ impl Device {
         }
     }
 
-    /// Numbers of images and samplers, and alignments, by query.
+    /// Returns the numbers of images and samplers, and alignments, by query.
     fn image_count(&self, param: cl_uint) -> cl_uint {
         let limits = &self.caps().images;
         if !self.features.images {

@@ -26,8 +26,9 @@ impl Body for DeviceQueue {
 }
 
 impl DeviceQueue {
-    /// clCreateCommandQueueWithProperties with CL_QUEUE_ON_DEVICE; the properties have been checked, but for what the device
-    /// supports. A context has one default queue a device: a second one is the first.
+    /// Implements clCreateCommandQueueWithProperties with CL_QUEUE_ON_DEVICE; the properties have
+    /// been checked, but for what the device supports. A context has one default queue a device: a
+    /// second one is the first.
     pub fn new(
         context: &Ref<Context>,
         device: &Ref<Device>,
@@ -69,12 +70,12 @@ impl DeviceQueue {
         Ok(queue)
     }
 
-    /// CL_QUEUE_CONTEXT
+    /// Returns CL_QUEUE_CONTEXT
     pub fn context(&self) -> &Ref<Context> {
         &self.context
     }
 
-    /// CL_QUEUE_DEVICE
+    /// Returns CL_QUEUE_DEVICE
     pub fn device(&self) -> &Ref<Device> {
         &self.device
     }
@@ -100,7 +101,7 @@ impl Info for Ref<DeviceQueue> {
     }
 }
 
-/// clSetDefaultDeviceCommandQueue.
+/// Implements clSetDefaultDeviceCommandQueue.
 pub fn set_default(
     context: &Ref<Context>,
     device: &Ref<Device>,
@@ -117,13 +118,13 @@ pub fn set_default(
     Ok(())
 }
 
-/// CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
+/// Returns CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
 pub fn default_queue(context: &Context, device: &Ref<Device>) -> Option<Ref<DeviceQueue>> {
     let index = context.device_index(device).ok()?;
     default_of(context.known_on_device(index)?)
 }
 
-/// The default queue of those.
+/// Returns the default queue of those.
 pub fn default_of(on_device: &DeviceSide) -> Option<Ref<DeviceQueue>> {
     on_device.default()?.downcast().ok()
 }

@@ -114,7 +114,7 @@ impl DeviceSide {
         queues.push(Arc::downgrade(memory));
     }
 
-    /// The default queue: that which there is, else this one from now on.
+    /// Returns the default queue: that which there is, else this one from now on.
     pub(super) fn default_or(
         &self,
         queue: Arc<dyn Any + Send + Sync>,
@@ -132,12 +132,12 @@ impl DeviceSide {
         *self.default.lock() = Some(queue);
     }
 
-    /// The default queue, if there is one.
+    /// Returns the default queue, if there is one.
     pub(super) fn default(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.default.lock().as_ref()?.upgrade()
     }
 
-    /// The events.
+    /// Returns the events.
     pub fn events(&self) -> &EventsMemory {
         &self.events
     }
@@ -147,7 +147,7 @@ impl DeviceSide {
         &self.times
     }
 
-    /// All queues. A launch keeps them: kernels may have found any of them in memory.
+    /// Returns all queues. A launch keeps them: kernels may have found any of them in memory.
     pub fn queues(&self) -> Vec<Arc<QueueMemory>> {
         self.queues
             .lock()
@@ -156,7 +156,7 @@ impl DeviceSide {
             .collect()
     }
 
-    /// A new tree: its number and where its records come to, until [`DeviceSide::forget`].
+    /// Returns a new tree: its number and where its records come to, until [`DeviceSide::forget`].
     pub fn tree(&self) -> (u32, Arc<Inbox>) {
         let mut trees = self.trees.lock();
         loop {
@@ -178,7 +178,7 @@ impl DeviceSide {
         UnderWay(self.clone())
     }
 
-    /// No launch that may write records is under way.
+    /// Returns true if no launch that may write records is under way.
     pub fn all_ended(&self) -> bool {
         self.under_way.load(Ordering::Acquire) == 0
     }
@@ -219,7 +219,7 @@ impl DeviceSide {
         self.trees_over.fetch_add(1, Ordering::Release);
     }
 
-    /// How many trees are over.
+    /// Returns how many trees are over.
     pub fn trees_over(&self) -> u64 {
         self.trees_over.load(Ordering::Acquire)
     }
@@ -235,7 +235,7 @@ impl DeviceSide {
         self.changed.notify_all();
     }
 
-    /// How many times that was said.
+    /// Returns how many times that was said.
     pub fn ended(&self) -> u64 {
         *self.ended.lock()
     }

@@ -41,7 +41,7 @@ const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 
 /// The queue of an event, as the event sees it; implemented by the queue, so that events need not know it.
 pub trait Owner: ContextQueue {
-    /// The application may ask for times.
+    /// Returns true if the application may ask for times.
     fn profiling(&self) -> bool;
     /// Returns true if it measures times, for whomever.
     fn measures(&self) -> bool;
@@ -53,7 +53,7 @@ pub trait Owner: ContextQueue {
     fn host_task_done(&self);
     /// Encodes pending commands that have become ready. Called through [`wake`] only.
     fn pump(&self);
-    /// Start and end over all of the slots, which are freed.
+    /// Returns the start and end over all of the slots, which are freed.
     fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
     /// The slots will not be asked for.
     fn discard_times(&self, slots: &[ProfileSlot]);
@@ -217,7 +217,7 @@ impl Event {
         })
     }
 
-    /// clCreateUserEvent.
+    /// Implements clCreateUserEvent.
     pub fn user(context: Ref<Context>) -> Ref<Self> {
         Self::make(
             context,
@@ -229,7 +229,7 @@ impl Event {
         )
     }
 
-    /// The event of a pending command.
+    /// Returns the event of a pending command.
     pub(crate) fn pending(
         context: Ref<Context>,
         kind: cl_command_type,
@@ -286,17 +286,17 @@ impl Event {
 }
 
 impl Object<Event> {
-    /// CL_EVENT_CONTEXT.
+    /// Returns CL_EVENT_CONTEXT.
     pub fn context(&self) -> &Ref<Context> {
         &self.context
     }
 
-    /// CL_EVENT_COMMAND_TYPE.
+    /// Returns CL_EVENT_COMMAND_TYPE.
     pub fn command_type(&self) -> cl_command_type {
         self.command_type
     }
 
-    /// CL_EVENT_COMMAND_QUEUE, null for user events.
+    /// Returns CL_EVENT_COMMAND_QUEUE, null for user events.
     pub fn queue_handle(&self) -> *mut c_void {
         self.owner
             .as_ref()
@@ -377,7 +377,8 @@ impl Object<Event> {
 
 // Methods that need the reference to themselves.
 impl Object<Event> {
-    /// CL_EVENT_COMMAND_EXECUTION_STATUS. Asking for it submits the command: applications poll.
+    /// Returns CL_EVENT_COMMAND_EXECUTION_STATUS. Asking for it submits the command: applications
+    /// poll.
     pub fn status(self: &Arc<Self>) -> cl_int {
         let place = match self.stage() {
             Stage::Done(status) => return status,
@@ -547,7 +548,7 @@ impl Object<Event> {
         true
     }
 
-    /// clSetEventCallback.
+    /// Implements clSetEventCallback.
     pub fn set_callback(self: &Arc<Self>, kind: cl_int, callback: Callback<EventFn>) -> ClResult {
         if !matches!(kind, SUBMITTED | RUNNING | COMPLETE) {
             return err(
@@ -578,7 +579,7 @@ impl Object<Event> {
         Ok(())
     }
 
-    /// clSetUserEventStatus.
+    /// Implements clSetUserEventStatus.
     pub fn set_user_status(self: &Arc<Self>, status: cl_int) -> ClResult {
         if !self.is_user() {
             return err(cl::CL_INVALID_EVENT, "not a user event");
@@ -603,7 +604,7 @@ impl Object<Event> {
         Ok(())
     }
 
-    /// clGetEventProfilingInfo: the value of `name` in nanoseconds.
+    /// Implements clGetEventProfilingInfo: the value of `name` in nanoseconds.
     pub fn profiling(self: &Arc<Self>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
         if !self.owner.as_ref().is_some_and(|owner| owner.profiling()) {
             return err(
@@ -622,7 +623,7 @@ impl Object<Event> {
         }
     }
 
-    /// The command is over, so that asking for its status submits nothing.
+    /// Returns true if the command is over, so that asking for its status submits nothing.
     pub(crate) fn is_over(&self) -> bool {
         match (self.stage(), &self.owner) {
             (Stage::Done(_), _) => true,
@@ -709,7 +710,7 @@ impl Drop for Event {
     }
 }
 
-/// clWaitForEvents. The queues of all of the events are flushed before the first wait.
+/// Implements clWaitForEvents. The queues of all of the events are flushed before the first wait.
 pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
     let Some(first) = events.first() else {
         return err(cl::CL_INVALID_VALUE, "no events to wait for");
@@ -745,8 +746,8 @@ pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
     Ok(())
 }
 
-/// clReleaseEvent. A user event that the application lets go without having set its status can never be set: commands
-/// that wait for it fail rather than wait for ever.
+/// Implements clReleaseEvent. A user event that the application lets go without having set its
+/// status can never be set: commands that wait for it fail rather than wait for ever.
 pub fn release(handle: *const c_void) -> ClResult {
     let event = handle::lookup::<Event>(handle)?;
     handle::release::<Event>(handle)?;

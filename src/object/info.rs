@@ -104,7 +104,7 @@ impl Sink<'_> {
 
 /// A value with the C representation that the specification gives for an answer.
 pub trait InfoValue {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     fn size(&self) -> usize;
     /// Appends exactly `size()` bytes.
     fn put(&self, sink: &mut Sink<'_>);
@@ -288,7 +288,8 @@ impl InfoValue for &String {
     }
 }
 
-/// A name with its version, as the `*_WITH_VERSION` queries list them. Names longer than 63 bytes are cut.
+/// Returns a name with its version, as the `*_WITH_VERSION` queries list them. Names longer than 63
+/// bytes are cut.
 pub fn name_version(name: &str, major: u32, minor: u32, patch: u32) -> cl_name_version {
     let mut array = [0; 64];
     for (to, from) in array.iter_mut().take(63).zip(name.bytes()) {
@@ -300,7 +301,7 @@ pub fn name_version(name: &str, major: u32, minor: u32, patch: u32) -> cl_name_v
     }
 }
 
-/// CL_MAKE_VERSION
+/// Returns CL_MAKE_VERSION
 pub fn version(major: u32, minor: u32, patch: u32) -> cl_uint {
     (major & 0x3ff) << 22 | (minor & 0x3ff) << 12 | patch & 0xfff
 }

@@ -120,7 +120,7 @@ impl Kernel {
         }))
     }
 
-    /// clCloneKernel.
+    /// Implements clCloneKernel.
     pub fn clone_kernel(&self) -> Ref<Self> {
         self.program.attach_kernel();
         Object::new(Self {
@@ -137,7 +137,7 @@ impl Kernel {
         &self.program
     }
 
-    /// CL_KERNEL_FUNCTION_NAME
+    /// Returns CL_KERNEL_FUNCTION_NAME
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -153,7 +153,7 @@ impl Kernel {
             .find(|on| Arc::ptr_eq(&on.device, device))
     }
 
-    /// The grid of its last launch on a device, if it was built for that.
+    /// Returns the grid of its last launch on a device, if it was built for that.
     pub fn last_grid(&self, device: &Ref<Device>) -> Option<&LastGrid> {
         self.on(device).map(|on| &on.last_grid)
     }
@@ -171,12 +171,12 @@ impl Kernel {
 }
 
 impl Object<Program> {
-    /// clCreateKernel.
+    /// Implements clCreateKernel.
     pub fn create_kernel(self: &Arc<Self>, name: &str) -> ClResult<Ref<Kernel>> {
         Kernel::create(self, &self.executables()?, name)
     }
 
-    /// clCreateKernelsInProgram.
+    /// Implements clCreateKernelsInProgram.
     pub fn create_kernels(self: &Arc<Self>) -> ClResult<Vec<Ref<Kernel>>> {
         self.kernel_names()?
             .iter()

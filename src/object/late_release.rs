@@ -33,7 +33,7 @@ impl After {
         (!busy.is_empty()).then_some(Self(busy))
     }
 
-    /// Whether all is over. Waits for one of the queues, for so long at most.
+    /// Returns true if all is over. Waits for one of the queues, for so long at most.
     fn is_over(&mut self, patience: Duration) -> bool {
         while let Some((queue, value)) = self.0.last() {
             let progress = queue.progress();

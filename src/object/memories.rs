@@ -17,7 +17,7 @@ impl MemoryIndex {
     /// The first memory; every context has it.
     pub const FIRST: Self = Self(0);
 
-    /// One of a context that a test makes up.
+    /// Returns one of a context that a test makes up.
     #[cfg(test)]
     pub fn for_tests(number: usize) -> Self {
         Self(number)

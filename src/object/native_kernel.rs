@@ -48,7 +48,7 @@ impl NativeKernel {
         })
     }
 
-    /// The buffers.
+    /// Returns the buffers.
     pub fn buffers(&self) -> &[Ref<Mem>] {
         &self.buffers
     }

@@ -5,7 +5,7 @@ use crate::backend::processors::{Domain, Processor};
 use crate::cl::{self, cl_device_affinity_domain, cl_device_partition_property};
 use crate::error::{err, ClResult};
 
-/// The bit of CL_DEVICE_PARTITION_AFFINITY_DOMAIN.
+/// Returns the bit of CL_DEVICE_PARTITION_AFFINITY_DOMAIN.
 fn bit(domain: Domain) -> cl_device_affinity_domain {
     match domain {
         Domain::Numa => cl::CL_DEVICE_AFFINITY_DOMAIN_NUMA,
@@ -16,7 +16,8 @@ fn bit(domain: Domain) -> cl_device_affinity_domain {
     }
 }
 
-/// The processors by what they share, in the order in which they come. None: that is not known of all.
+/// Returns the processors by what they share, in the order in which they come. Returns `None` if
+/// that is not known of all.
 fn by_domain(all: &[Processor], domain: Domain) -> Option<Vec<Vec<u32>>> {
     let at = Domain::ALL.iter().position(|known| *known == domain)?;
     let mut groups: Vec<(&str, Vec<u32>)> = Vec::new();
@@ -30,7 +31,7 @@ fn by_domain(all: &[Processor], domain: Domain) -> Option<Vec<Vec<u32>>> {
     Some(groups.into_iter().map(|(_, group)| group).collect())
 }
 
-/// CL_DEVICE_PARTITION_AFFINITY_DOMAIN: those that divide the device.
+/// Returns CL_DEVICE_PARTITION_AFFINITY_DOMAIN: those that divide the device.
 pub(super) fn domains(all: &[Processor]) -> cl_device_affinity_domain {
     let divides = |domain: &Domain| by_domain(all, *domain).is_some_and(|groups| groups.len() > 1);
     let found: Vec<Domain> = Domain::ALL.into_iter().filter(divides).collect();
@@ -43,7 +44,7 @@ pub(super) fn domains(all: &[Processor]) -> cl_device_affinity_domain {
         .fold(next, |bits, domain| bits | bit(domain))
 }
 
-/// CL_DEVICE_PARTITION_PROPERTIES.
+/// Returns CL_DEVICE_PARTITION_PROPERTIES.
 pub(super) fn properties(all: &[Processor]) -> Vec<cl_device_partition_property> {
     if all.len() < 2 {
         return vec![0];

@@ -21,7 +21,7 @@ impl Body for Platform {
 }
 
 impl Platform {
-    /// A platform over every device of the machine that `PUMICE_DEVICES` selects.
+    /// Returns a platform over every device of the machine that `PUMICE_DEVICES` selects.
     pub fn open() -> Ref<Self> {
         let wanted = &crate::util::config::get().devices;
         let all = backend::enumerate(wanted);
@@ -37,7 +37,7 @@ impl Platform {
         Self::new(backends)
     }
 
-    /// A platform over these devices.
+    /// Returns a platform over these devices.
     pub fn new(backends: Vec<Arc<dyn backend::Device>>) -> Ref<Self> {
         Object::new_cyclic(|platform| Self {
             devices: backends
@@ -47,12 +47,13 @@ impl Platform {
         })
     }
 
-    /// All devices.
+    /// Returns all devices.
     pub fn devices(&self) -> &[Ref<Device>] {
         &self.devices
     }
 
-    /// The devices of the types in a mask, as clGetDeviceIDs finds them. The default device is the first.
+    /// Returns the devices of the types in a mask, as clGetDeviceIDs finds them. The default device
+    /// is the first.
     pub fn devices_of(&self, mask: cl_device_type) -> ClResult<Vec<Ref<Device>>> {
         const TYPES: cl_device_type = cl::CL_DEVICE_TYPE_DEFAULT
             | cl::CL_DEVICE_TYPE_CPU
@@ -80,7 +81,7 @@ impl Platform {
         Ok(found)
     }
 
-    /// Extensions that all devices have, with those of the platform itself.
+    /// Returns the extensions that all devices have, with those of the platform itself.
     pub fn extensions(&self) -> Vec<Versioned> {
         let mut devices = self
             .devices
@@ -114,7 +115,8 @@ impl Info for Platform {
     }
 }
 
-/// The devices that the words of `PUMICE_DEVICES` select: an index, or a part of the name in any case. No words: all.
+/// Returns the devices that the words of `PUMICE_DEVICES` select: an index, or a part of the name
+/// in any case. No words: all.
 fn select(all: Vec<Arc<dyn backend::Device>>, wanted: &[String]) -> Vec<Arc<dyn backend::Device>> {
     if wanted.is_empty() {
         return all

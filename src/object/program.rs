@@ -134,7 +134,7 @@ fn make(
     })
 }
 
-/// clCreateProgramWithSource. The strings are joined by the caller.
+/// Implements clCreateProgramWithSource. The strings are joined by the caller.
 pub fn with_source(context: &Ref<Context>, source: String) -> Ref<Program> {
     make(
         context,
@@ -144,7 +144,7 @@ pub fn with_source(context: &Ref<Context>, source: String) -> Ref<Program> {
     )
 }
 
-/// clCreateProgramWithIL.
+/// Implements clCreateProgramWithIL.
 pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
     let Some(words) = compile::to_words(il) else {
         return err(cl::CL_INVALID_VALUE, "the IL is not SPIR-V");
@@ -163,7 +163,8 @@ pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
     ))
 }
 
-/// clCreateProgramWithBinary: the program, and a status for each binary. Without a program: all were refused.
+/// Implements clCreateProgramWithBinary: the program, and a status for each binary. Without a
+/// program: all were refused.
 pub fn with_binaries(
     context: &Ref<Context>,
     devices: &[Ref<Device>],
@@ -222,7 +223,7 @@ impl Program {
         &self.devices
     }
 
-    /// The source text, if it was made from that.
+    /// Returns the source text, if it was made from that.
     pub fn source(&self) -> Option<&str> {
         match &self.origin {
             Origin::Source(text) => Some(text),
@@ -251,7 +252,7 @@ impl Program {
         }
     }
 
-    /// clSetProgramSpecializationConstant.
+    /// Implements clSetProgramSpecializationConstant.
     pub fn set_spec_constant(&self, id: u32, value: &[u8]) -> ClResult {
         let Origin::Il { words, .. } = &self.origin else {
             return err(cl::CL_INVALID_PROGRAM, "the program was not made from IL");
@@ -276,7 +277,7 @@ impl Program {
         Ok(())
     }
 
-    /// clGetKernelArgInfo may answer: the types' names are those of the source.
+    /// Implements clGetKernelArgInfo may answer: the types' names are those of the source.
     pub(super) fn has_arg_info(&self) -> bool {
         match self.origin {
             Origin::Source(_) | Origin::Linked => {
@@ -302,9 +303,9 @@ impl Program {
 
 // Methods that need the reference to themselves.
 impl Object<Program> {
-    /// clSetProgramReleaseCallback. The specification lets devices without program-scope destructors refuse, and the
-    /// conformance tests expect that of OpenCL 3.0. So it is an error unless the program was built and has destructors,
-    /// which is what the callback waits for.
+    /// Implements clSetProgramReleaseCallback. The specification lets devices without program-scope
+    /// destructors refuse, and the conformance tests expect that of OpenCL 3.0. So it is an error
+    /// unless the program was built and has destructors, which is what the callback waits for.
     pub fn set_release_callback(self: &Arc<Self>, notify: Notify) -> ClResult {
         let builds = self.builds.lock();
         let waits = |executable: &Arc<Executable>| executable.has_finalizers();

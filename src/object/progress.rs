@@ -57,17 +57,18 @@ impl Progress {
         self.recorded.load(Ordering::Acquire)
     }
 
-    /// The last value submitted.
+    /// Returns the last value submitted.
     pub fn submitted(&self) -> u64 {
         self.submitted.load(Ordering::Acquire)
     }
 
-    /// The last host task finished.
+    /// Returns the last host task finished.
     pub fn host_done(&self) -> u64 {
         self.host_done.load(Ordering::SeqCst)
     }
 
-    /// A kernel is under way, as far as is known, that may touch any memory of the host.
+    /// Returns true if a kernel is under way, as far as is known, that may touch any memory of the
+    /// host.
     pub fn follows_pointers(&self) -> bool {
         let until = self.follows.load(Ordering::SeqCst);
         until != 0 && self.timeline.completed().unwrap_or(0) < until
@@ -78,8 +79,8 @@ impl Progress {
         sync::raise(&self.follows, value, Ordering::SeqCst);
     }
 
-    /// The last value of blocking writes that have returned before their bytes were where they belong, which only this
-    /// queue could see.
+    /// Returns the last value of blocking writes that have returned before their bytes were where
+    /// they belong, which only this queue could see.
     pub fn left(&self) -> u64 {
         self.left.load(Ordering::SeqCst)
     }

@@ -24,7 +24,7 @@ impl Body for Sampler {
 }
 
 impl Sampler {
-    /// clCreateSampler.
+    /// Implements clCreateSampler.
     pub fn new(
         context: &Ref<Context>,
         normalized: cl_bool,
@@ -34,7 +34,7 @@ impl Sampler {
         Self::make(context, normalized, addressing, filter, Vec::new())
     }
 
-    /// clCreateSamplerWithProperties.
+    /// Implements clCreateSamplerWithProperties.
     pub fn with_properties(
         context: &Ref<Context>,
         properties: Vec<cl_sampler_properties>,
@@ -113,12 +113,12 @@ impl Sampler {
         }))
     }
 
-    /// CL_SAMPLER_CONTEXT
+    /// Returns CL_SAMPLER_CONTEXT
     pub fn context(&self) -> &Ref<Context> {
         &self.context
     }
 
-    /// The property word that kernels get.
+    /// Returns the property word that kernels get.
     pub fn word(&self) -> u32 {
         let addressing = match self.addressing {
             cl::CL_ADDRESS_CLAMP_TO_EDGE => word::ADDRESS_CLAMP_TO_EDGE,

@@ -21,7 +21,7 @@ impl Division {
         })
     }
 
-    /// How many sub-devices there will be.
+    /// Returns how many sub-devices there will be.
     pub fn count(&self) -> usize {
         self.plan.parts.len()
     }

@@ -48,7 +48,7 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// The memory object that stands for it.
+    /// Returns the memory object that stands for it.
     pub fn mem(&self) -> &Ref<Mem> {
         &self.mem
     }
@@ -63,7 +63,7 @@ impl Allocation {
         self.size
     }
 
-    /// The kind of cl_intel_unified_shared_memory; None: clSVMAlloc.
+    /// Returns the kind of cl_intel_unified_shared_memory; None: clSVMAlloc.
     pub fn usm(&self) -> Option<&Usm> {
         self.usm.as_ref()
     }
@@ -95,7 +95,7 @@ fn known(entry: Arc<dyn HostShared>) -> Option<Arc<Allocation>> {
 }
 
 impl Allocations {
-    /// The allocation that an address lies in, and how far behind its first byte.
+    /// Returns the allocation that an address lies in, and how far behind its first byte.
     pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
         let (found, offset) = self.at(address)?;
         Some((known(found)?, offset))
@@ -107,12 +107,12 @@ impl Allocations {
     }
 }
 
-/// The device can do something with shared virtual memory.
+/// Returns true if the device can do something with shared virtual memory.
 pub fn supported(device: &Device) -> bool {
     device.svm_capabilities() != 0
 }
 
-/// CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
+/// Returns CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
 pub fn check_supported(context: &Context) -> ClResult {
     if context.devices().iter().any(|device| supported(device)) {
         return Ok(());
@@ -135,7 +135,7 @@ pub fn alignment(align: u64) -> ClResult<u64> {
     }
 }
 
-/// clSVMAlloc.
+/// Implements clSVMAlloc.
 pub fn alloc(
     context: &Ref<Context>,
     flags: cl_svm_mem_flags,
@@ -299,7 +299,7 @@ pub fn abandon(context: &Ref<Context>) {
     });
 }
 
-/// clSVMFree. Other pointers than those of allocations are left alone.
+/// Implements clSVMFree. Other pointers than those of allocations are left alone.
 pub fn free(context: &Context, address: usize) {
     // Dropped without the lock.
     drop(context.allocations().remove(address));

@@ -15,7 +15,7 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use std::sync::Arc;
 
-/// The flags among the properties (with their closing zero).
+/// Returns the flags among the properties (with their closing zero).
 fn flags(
     properties: &[cl_mem_properties_intel],
     shared: bool,
@@ -61,7 +61,7 @@ pub enum UsmKind {
     Shared(Option<Ref<Device>>),
 }
 
-/// clHostMemAllocINTEL, clDeviceMemAllocINTEL, clSharedMemAllocINTEL.
+/// Implements clHostMemAllocINTEL, clDeviceMemAllocINTEL, clSharedMemAllocINTEL.
 pub fn alloc(
     context: &Ref<Context>,
     place: UsmKind,
@@ -138,7 +138,8 @@ pub fn alloc(
     make(context, request, &sharing)
 }
 
-/// The address of an allocation of this extension, or null. CL_INVALID_VALUE for everything else.
+/// Returns the address of an allocation of this extension, or null. CL_INVALID_VALUE for everything
+/// else.
 pub fn check_free(context: &Context, address: usize) -> ClResult {
     let ours =
         |(allocation, offset): (Arc<Allocation>, usize)| offset == 0 && allocation.usm().is_some();
@@ -151,7 +152,8 @@ pub fn check_free(context: &Context, address: usize) -> ClResult {
     )
 }
 
-/// clGetMemAllocInfoINTEL. Of pointers that lie in no allocation nothing is known, which is no error.
+/// Implements clGetMemAllocInfoINTEL. Of pointers that lie in no allocation nothing is known, which
+/// is no error.
 pub fn info(
     context: &Context,
     address: usize,

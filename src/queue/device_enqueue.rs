@@ -74,7 +74,8 @@ pub struct LaunchTree {
 }
 
 impl LaunchTree {
-    /// A tree whose first launch has the number 0. `place` gives memory for what that knows of device queues.
+    /// Returns a tree whose first launch has the number 0. `place` gives memory for what that knows
+    /// of device queues.
     pub fn new(
         target: &QueueTarget,
         enqueues: &Arc<Enqueues>,

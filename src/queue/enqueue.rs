@@ -389,8 +389,9 @@ impl Queue {
         result.map(|()| event)
     }
 
-    /// A blocking command that was encoded is to be waited for. Not one that nobody can tell from a complete one: a queue
-    /// that is made later waits for what is left like that ([`Queue::new`]).
+    /// Returns true if a blocking command that was encoded is to be waited for. Not one that nobody
+    /// can tell from a complete one: a queue that is made later waits for what is left like that
+    /// ([`Queue::new`]).
     fn must_wait(
         &self,
         state: &mut QueueState,

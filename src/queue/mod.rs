@@ -130,7 +130,7 @@ struct Wanted {
     size: Option<cl_queue_properties>,
 }
 
-/// clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
+/// Implements clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
 pub fn create(
     context: &Ref<Context>,
     device: &Ref<Device>,
@@ -205,7 +205,7 @@ impl Wanted {
 }
 
 impl Queue {
-    /// A queue of the host's, by properties as for [`create`].
+    /// Returns a queue of the host's, by properties as for [`create`].
     pub fn new(
         context: &Ref<Context>,
         device: &Ref<Device>,
@@ -217,7 +217,7 @@ impl Queue {
         }
     }
 
-    /// clCreateCommandQueue.
+    /// Implements clCreateCommandQueue.
     pub fn with_flags(
         context: &Ref<Context>,
         device: &Ref<Device>,
@@ -292,22 +292,22 @@ impl Queue {
         Ok(queue)
     }
 
-    /// CL_QUEUE_CONTEXT.
+    /// Returns CL_QUEUE_CONTEXT.
     pub fn context(&self) -> &Ref<Context> {
         &self.target.context
     }
 
-    /// CL_QUEUE_DEVICE.
+    /// Returns CL_QUEUE_DEVICE.
     pub fn device(&self) -> &Ref<Device> {
         &self.target.device
     }
 
-    /// CL_QUEUE_PROPERTIES.
+    /// Returns CL_QUEUE_PROPERTIES.
     pub fn properties(&self) -> cl_command_queue_properties {
         self.properties
     }
 
-    /// CL_QUEUE_PROPERTIES_ARRAY: the list as given, empty where there was none.
+    /// Returns CL_QUEUE_PROPERTIES_ARRAY: the list as given, empty where there was none.
     pub fn property_list(&self) -> &[cl_queue_properties] {
         &self.list
     }
@@ -317,7 +317,7 @@ impl Queue {
         &self.target
     }
 
-    /// clSetCommandQueueProperty: for OpenCL 1.0 devices only.
+    /// Implements clSetCommandQueueProperty: for OpenCL 1.0 devices only.
     pub fn set_property(&self) -> ClResult {
         err(
             cl::CL_INVALID_OPERATION,
@@ -325,12 +325,13 @@ impl Queue {
         )
     }
 
-    /// The context has several memories: what a command uses may have to be brought from another.
+    /// Returns true if the context has several memories: what a command uses may have to be brought
+    /// from another.
     fn moves_contents(&self) -> bool {
         self.target.context.memories().are_several()
     }
 
-    /// CL_QUEUE_PROFILING_ENABLE
+    /// Returns CL_QUEUE_PROFILING_ENABLE
     fn is_profiling(&self) -> bool {
         self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
     }
@@ -378,7 +379,7 @@ impl Queue {
         self.unlock(state);
     }
 
-    /// clFlush.
+    /// Implements clFlush.
     pub fn flush(&self) -> ClResult {
         self.submit_all();
         Ok(())
@@ -573,7 +574,7 @@ pub fn finish_all(context: &Context) -> ClResult {
     Ok(())
 }
 
-/// clRetainCommandQueue
+/// Implements clRetainCommandQueue
 pub fn retain(handle: *const c_void) -> ClResult {
     match handle::lookup::<DeviceQueue>(handle) {
         Ok(_) => handle::retain::<DeviceQueue>(handle),
@@ -581,7 +582,8 @@ pub fn retain(handle: *const c_void) -> ClResult {
     }
 }
 
-/// clReleaseCommandQueue: flushes, as the specification asks, then drops a reference. Held commands keep the queue.
+/// Implements clReleaseCommandQueue: flushes, as the specification asks, then drops a reference.
+/// Held commands keep the queue.
 pub fn release(handle: *const c_void) -> ClResult {
     if handle::lookup::<DeviceQueue>(handle).is_ok() {
         return handle::release::<DeviceQueue>(handle);

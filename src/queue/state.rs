@@ -185,7 +185,8 @@ impl QueueState {
         self.progress.watch_host(more);
     }
 
-    /// The device has finished everything submitted. False where that cannot be found out.
+    /// Returns true if the device has finished everything submitted. False where that cannot be
+    /// found out.
     pub fn device_idle(&self) -> bool {
         self.progress
             .timeline
@@ -199,7 +200,7 @@ impl QueueState {
             .retain(|point| !(point.timeline.completed()).is_ok_and(|now| now >= point.value));
     }
 
-    /// Nothing is recorded, submitted or left to the host.
+    /// Returns true if nothing is recorded, submitted or left to the host.
     pub fn idle(&self) -> bool {
         self.stream.open_len() == 0
             && self.progress.host_done() >= self.host.posted

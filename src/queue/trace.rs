@@ -156,7 +156,7 @@ fn collect() {
 }
 
 impl Lanes {
-    /// The application still has the queue.
+    /// Returns true if the application still has the queue.
     fn is_there(&self) -> bool {
         crate::handle::lookup::<super::Queue>(self.handle as *const std::ffi::c_void).is_ok()
     }

@@ -81,7 +81,7 @@ pub fn stay_on(numbers: &[u32]) -> bool {
     unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) == 0 }
 }
 
-/// As above.
+/// Restricts the thread to these processors. Returns false on failure.
 #[cfg(windows)]
 pub fn stay_on(numbers: &[u32]) -> bool {
     let bit = |&number: &u32| 1usize.checked_shl(number).unwrap_or(0);
@@ -90,7 +90,7 @@ pub fn stay_on(numbers: &[u32]) -> bool {
     unsafe { win32::SetThreadAffinityMask(win32::GetCurrentThread(), mask) != 0 }
 }
 
-/// As above.
+/// Returns false, as this system has no affinity.
 #[cfg(not(any(target_os = "linux", windows)))]
 pub fn stay_on(_numbers: &[u32]) -> bool {
     true

@@ -129,7 +129,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Returns the words that mean nothing are said to.
+    /// Parses the value of the variable. Unknown words are reported in the log.
     fn parse(text: &str) -> Self {
         let mut passes = Self::default();
         for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
@@ -144,7 +144,7 @@ impl Passes {
         passes
     }
 
-    /// Other code comes out.
+    /// Returns true if the options change the generated code.
     pub fn change_code(&self) -> bool {
         !self.skip.is_empty() || self.limit.is_some()
     }
@@ -164,7 +164,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns the words that mean nothing are said to.
+    /// Parses the value of the variable. Unknown words are reported in the log.
     fn parse(text: &str) -> Self {
         let mut check = Self::default();
         for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
@@ -179,7 +179,7 @@ impl Check {
         check
     }
 
-    /// Anything at all?
+    /// Returns true if anything is set.
     pub fn any(self) -> bool {
         self != Self::default()
     }

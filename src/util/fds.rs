@@ -33,7 +33,7 @@ pub fn path_for_children(file: &File) -> Option<PathBuf> {
     Some(PathBuf::from(path)).filter(|path| path.exists())
 }
 
-/// Two connected sockets that keep messages apart.
+/// Creates two connected sockets that preserve message boundaries.
 pub fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
     let mut fds = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;

@@ -22,7 +22,7 @@ mod system {
         unsafe { (libc::geteuid(), libc::getegid()) }
     }
 
-    /// When its contents or its name were last changed.
+    /// Returns the time of the last change of a file's contents or name.
     pub fn change_time(file: &Metadata) -> SystemTime {
         let seconds = u64::try_from(file.ctime()).unwrap_or(0);
         let nanoseconds = u32::try_from(file.ctime_nsec()).unwrap_or(0);
@@ -60,7 +60,8 @@ mod system {
         (0, 0)
     }
 
-    /// When its contents were last changed, or it was made here if that was later (a copy has the times of the original).
+    /// Returns the time of the last change of a file's contents, or of its creation here if that
+    /// was later (a copy has the times of the original).
     pub fn change_time(file: &Metadata) -> SystemTime {
         let times = [file.modified().ok(), file.created().ok()];
         times

@@ -98,8 +98,13 @@ pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Path, size and time of change of the file behind a path: enough to notice another one without reading it. A path that leads
-/// nowhere (a name that is looked for elsewhere) has a stamp, too; an error is that it cannot be found out.
+/// Returns the path, size and time of change of the file behind a path: enough to notice another
+/// one without reading it. A path without a file (a name that is looked for elsewhere) has a stamp,
+/// too.
+///
+/// # Errors
+///
+/// Returns an error if the state of the file cannot be read.
 pub fn stamp(path: &Path) -> std::io::Result<String> {
     let real = match path.canonicalize() {
         Ok(real) => real,

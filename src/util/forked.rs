@@ -12,7 +12,8 @@ static THREADS: AtomicBool = AtomicBool::new(false);
 /// This process is a child that cannot use the driver.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on commands need a thread of ours: a child would wait for it for ever.
+/// Records that commands need a thread of this process, for which a forked child would wait for
+/// ever.
 pub fn needs_threads() {
     if !THREADS.load(Ordering::Relaxed) {
         THREADS.store(true, Ordering::SeqCst);
@@ -40,7 +41,8 @@ pub(super) fn watch() {
 #[cfg(not(unix))]
 pub(super) fn watch() {}
 
-/// In a new child, whose only thread this is: no locks, no memory.
+/// Marks a new child as forked. Its only thread is this one, so it takes no locks and allocates no
+/// memory.
 #[cfg(unix)]
 extern "C" fn in_child() {
     if THREADS.load(Ordering::SeqCst) || super::leaving::others_are_in_calls() {

@@ -114,7 +114,8 @@ impl Call {
         (!is_leaving() && !forked::is_forked()).then_some(call)
     }
 
-    /// As [`Call::enter`], for threads of our own: with the process ending they end with it.
+    /// Does the same as [`Call::enter`] for the runtime's own threads: if the process is ending,
+    /// they end with it.
     pub fn enter_or_stay() -> Self {
         loop {
             match Self::enter() {
@@ -157,14 +158,14 @@ fn system_is_leaving() -> bool {
     unsafe { super::win32::RtlDllShutdownInProgress() != 0 }
 }
 
-/// Nothing of the kind.
+/// Returns false, as there is no such query on this system.
 #[cfg(not(windows))]
 #[inline]
 fn system_is_leaving() -> bool {
     false
 }
 
-/// From now on [`is_leaving`]. Returns whether it was so already.
+/// Makes [`is_leaving`] true. Returns whether it was so already.
 pub fn begin() -> bool {
     LEAVING.swap(true, Ordering::SeqCst)
 }

@@ -53,7 +53,7 @@ mod system {
         unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init()) }
     }
 
-    /// The library stays loaded whoever unloads it: the linker has marked it so (`icd/build.rs`).
+    /// Does nothing: the linker has marked the library so that it stays loaded (`icd/build.rs`).
     pub fn stay() {}
 }
 
@@ -103,7 +103,7 @@ mod system {
         Some(PathBuf::from(OsString::from_wide(name)))
     }
 
-    /// From now on the library stays loaded whoever unloads it: it has threads of its own.
+    /// Keeps the library loaded whoever unloads it, since it has threads of its own.
     pub fn stay() {
         let _ = own(win32::MODULE_PIN);
     }

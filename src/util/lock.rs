@@ -174,7 +174,7 @@ mod held {
             }
         }
 
-        /// The thread has the lock.
+        /// Records that the thread has the lock.
         pub fn note(rank: u8) -> Self {
             change(|held| held | 1 << rank);
             Self(rank)
@@ -217,7 +217,7 @@ pub struct MutexGuard<'a, T> {
 }
 
 impl<T, const RANK: u8> Mutex<T, RANK> {
-    /// Around a value.
+    /// Creates a lock around a value.
     pub const fn new(value: T) -> Self {
         Self(parking_lot::Mutex::new(value))
     }
@@ -262,7 +262,7 @@ impl<T> MutexGuard<'_, T> {
         condition.wait(&mut self.guard);
     }
 
-    /// The same, until then. False: that time came first.
+    /// Waits for a notification until `end`. Returns false if that time came first.
     pub fn wait_until(&mut self, condition: &Condvar, end: Instant) -> bool {
         let _left = place::leave();
         !condition.wait_until(&mut self.guard, end).timed_out()
@@ -302,7 +302,7 @@ pub struct WriteGuard<'a, T> {
 }
 
 impl<T, const RANK: u8> RwLock<T, RANK> {
-    /// Around a value.
+    /// Creates a lock around a value.
     pub const fn new(value: T) -> Self {
         Self(parking_lot::RwLock::new(value))
     }
@@ -345,7 +345,7 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         })
     }
 
-    /// Somebody writes.
+    /// Returns true while there is a writer.
     pub fn is_locked_exclusive(&self) -> bool {
         self.0.is_locked_exclusive()
     }

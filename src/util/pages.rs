@@ -13,8 +13,9 @@ pub enum Protection {
     ReadExecute,
 }
 
-/// New pages of zeros at an address of the system's choice; None: there are none to be had. Those that nobody touches take
-/// no memory. On Windows they count as if they did, but for those without any access, before they get one.
+/// Maps new pages of zeros at an address that the system chooses. Returns `None` if there are none
+/// left. Untouched pages take no memory; on Windows they are committed, except those without any
+/// access.
 pub fn map(size: usize, access: Protection) -> Option<NonNull<u8>> {
     system::map(0, size, access)
 }
@@ -74,7 +75,8 @@ mod system {
         usize::try_from(size).unwrap_or(4096).max(4096)
     }
 
-    /// Begin and end of what this process may read, in the order of addresses; nothing where the system does not tell.
+    /// Returns the begin and end of each readable range of this process, in the order of addresses,
+    /// or nothing if the system does not report them.
     pub fn readable() -> Vec<(u64, u64)> {
         let Ok(text) = std::fs::read_to_string("/proc/self/maps") else {
             return Vec::new();
@@ -144,7 +146,7 @@ mod system {
         4096
     }
 
-    /// Begin and end of what this process may read, in the order of addresses.
+    /// Returns the begin and end of each readable range of this process, in the order of addresses.
     pub fn readable() -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         let mut about = win32::MemoryBasicInformation::default();

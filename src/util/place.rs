@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 /// Where a thread works.
 pub trait Place {
-    /// The thread sleeps from now on. Called with locks held.
+    /// Notifies that the thread sleeps. Called with locks held.
     fn leave(self: Arc<Self>);
-    /// The thread works again.
+    /// Notifies that the thread works again.
     fn come_back(self: Arc<Self>);
 }
 
@@ -44,7 +44,7 @@ pub fn within<R>(place: Arc<dyn Place>, work: impl FnOnce() -> R) -> R {
 /// The thread sleeps until this is dropped.
 pub struct Left(Back);
 
-/// The calling thread is going to sleep.
+/// Announces that the calling thread is going to sleep.
 #[inline]
 pub fn leave() -> Left {
     let place = set(None);

@@ -108,7 +108,7 @@ pub fn remove(hive: Hive, library: &str) -> Result<bool> {
     }
 }
 
-/// The libraries that are listed and not switched off.
+/// Returns the libraries that are listed and enabled.
 pub fn list(hive: Hive) -> Vec<String> {
     let Ok(key) = open(hive, READ) else {
         return Vec::new();

@@ -41,7 +41,7 @@ mod plain {
         }
     }
 
-    /// So many looks before a thread sleeps.
+    /// Returns the number of polls before a thread sleeps.
     pub const fn looks(count: u32) -> u32 {
         count
     }

@@ -58,7 +58,7 @@ macro_rules! atomics {
 
         #[allow(dead_code)]
         impl $name {
-            /// With this value.
+            /// Creates an atomic with this value.
             pub fn new(value: $value) -> Self {
                 Self(loom::sync::atomic::$name::new(value))
             }
@@ -101,7 +101,7 @@ pub struct Mutex<T, const RANK: u8>(loom::sync::Mutex<T>);
 pub struct MutexGuard<'a, T>(Option<loom::sync::MutexGuard<'a, T>>);
 
 impl<T, const RANK: u8> Mutex<T, RANK> {
-    /// Around a value.
+    /// Creates a lock around a value.
     pub fn new(value: T) -> Self {
         Self(loom::sync::Mutex::new(value))
     }
@@ -152,7 +152,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 pub struct RwLock<T, const RANK: u8>(loom::sync::RwLock<T>);
 
 impl<T, const RANK: u8> RwLock<T, RANK> {
-    /// Around a value.
+    /// Creates a lock around a value.
     pub fn new(value: T) -> Self {
         Self(loom::sync::RwLock::new(value))
     }

@@ -310,7 +310,8 @@ pub fn slice(
     add(&event);
 }
 
-/// An arrow from a time within a slice of one row to one of another. Its number is its own.
+/// Writes an arrow with a number of its own, from a time within a slice of one row to a time within
+/// one of another.
 pub fn arrow(number: u64, from: (Row, u64), to: (Row, u64)) {
     for (phase, (row, time)) in [("\"s\"", from), ("\"f\",\"bp\":\"e\"", to)] {
         add(&format!(

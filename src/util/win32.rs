@@ -287,7 +287,7 @@ pub fn current_user() -> Handle {
     std::ptr::without_provenance_mut(0x8000_0001u32 as i32 as isize as usize)
 }
 
-/// Text with the zero that ends it.
+/// Encodes text as UTF-16 with its terminating zero.
 pub fn wide(text: &std::ffi::OsStr) -> Vec<u16> {
     use std::os::windows::ffi::OsStrExt;
     text.encode_wide().chain([0]).collect()

@@ -368,7 +368,7 @@ pub fn barrier(
     Tail { count, list, event }.submit(&queue, command::sync::barrier(), false)
 }
 
-/// clEnqueueMarker, of OpenCL 1.0.
+/// Implements clEnqueueMarker, of OpenCL 1.0.
 pub fn marker_old(queue: Handle, event: Out<cl_event>) -> ClResult {
     let handle = queue;
     handle.object::<Queue>()?;
@@ -378,7 +378,7 @@ pub fn marker_old(queue: Handle, event: Out<cl_event>) -> ClResult {
     marker(handle, 0, In::null(), event)
 }
 
-/// clEnqueueWaitForEvents, of OpenCL 1.0: its errors differ from those of a wait list.
+/// Implements clEnqueueWaitForEvents, of OpenCL 1.0: its errors differ from those of a wait list.
 pub fn wait_for_events_old(queue: Handle, count: cl_uint, list: In<cl_event>) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let waits = abi::objects(count, list)?;
@@ -387,7 +387,7 @@ pub fn wait_for_events_old(queue: Handle, count: cl_uint, list: In<cl_event>) ->
         .map(drop)
 }
 
-/// clEnqueueBarrier, of OpenCL 1.0.
+/// Implements clEnqueueBarrier, of OpenCL 1.0.
 pub fn barrier_old(queue: Handle) -> ClResult {
     barrier(queue, 0, In::null(), Out::null())
 }

@@ -26,7 +26,7 @@ pub fn create(
     }
 }
 
-/// clCreateCommandQueue, of OpenCL 1.0.
+/// Implements clCreateCommandQueue, of OpenCL 1.0.
 pub fn create_old(
     context: Handle,
     device: Handle,

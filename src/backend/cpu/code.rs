@@ -218,7 +218,7 @@ impl CpuCode {
         }
     }
 
-    /// How the work-items of work-groups are packed, of which there are so many.
+    /// Returns the packing of work-items for `groups` work-groups of a size.
     fn packing(&self, [x, y, z]: [u32; 3], groups: u64) -> Packing {
         if x * y * z == 1 && !self.interface.uses_subgroups {
             let few = || groups <= FEW_GROUPS * crate::util::cores() as u64;

@@ -139,7 +139,7 @@ impl CpuImage {
         }))
     }
 
-    /// Memory as an image of one dimension.
+    /// Creates a one-dimensional image over memory.
     pub fn over(slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
         let layout = layout_of(format)?;
         let texels = slice.size / format.bytes().max(1) as u64;

@@ -93,7 +93,7 @@ pub fn run(
     }
 }
 
-/// All groups, in this thread or in several.
+/// Runs all groups, in this thread or in several.
 fn run_groups(pool: &Arc<Pool>, work: &Groups<'_>, total: u64) {
     let pipeline = work.pipeline;
     let items = pipeline.local_size.iter().product::<u32>().max(1) as f32;

@@ -81,7 +81,7 @@ impl CpuMemory {
         self
     }
 
-    /// Whole pages, with room to both sides that cannot be accessed.
+    /// Allocates whole pages, with inaccessible pages on both sides.
     fn pages(bytes: usize, align: usize, guard: usize) -> Option<Self> {
         let align = if bytes >= LARGE_PAGE {
             align.max(LARGE_PAGE)

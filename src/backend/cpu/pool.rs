@@ -141,7 +141,7 @@ impl Pool {
         self.only_on.is_none()
     }
 
-    /// No more work will come: the threads end when there is none left.
+    /// Closes the pool: its threads end when there is no work left.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_all();

@@ -15,7 +15,7 @@ struct Block {
 }
 
 impl Block {
-    /// None: pixels do not share bytes.
+    /// Returns the layout of pixels that share bytes, or `None` if the channel has none.
     fn of(channel: Channel) -> Option<Self> {
         match channel {
             Channel::Raw10 => Some(Self { pixels: 4, low: 2 }),

@@ -65,7 +65,7 @@ impl CpuStream {
         })
     }
 
-    /// The open command waits for a value.
+    /// Makes the open command wait for a value.
     fn add_wait(&mut self, timeline: Arc<CpuTimeline>, value: u64) {
         // What has been reached well is not waited for.
         if timeline.reached() < value || timeline.failure(value).is_some() {
@@ -232,7 +232,8 @@ impl Stream for CpuStream {
         self.open_value - u64::from(self.open.steps.len() == self.ended)
     }
 
-    /// Each command has a value of its own, whether or not somebody observes it: that costs a store.
+    /// Ends the open command. Each command has a value of its own, whether or not it is observed,
+    /// which costs a store.
     fn end_command(&mut self, _observed: bool) {
         if self.open.steps.len() > self.ended {
             self.ended = self.open.steps.len();

@@ -216,7 +216,7 @@ packed!(Packed555, u16, [(5, 10), (5, 5), (5, 0)]);
 packed!(Packed101010, u32, [(10, 20), (10, 10), (10, 0)]);
 packed!(Packed1010102, u32, [(10, 22), (10, 12), (10, 2), (2, 0)]);
 
-/// Where each lane's texel is. Null: outside.
+/// Returns the address of each lane's texel, which is null outside of the image.
 fn places(
     d: &Descriptor,
     (x, y, z): (&[i32], &[i32], &[i32]),
@@ -287,7 +287,7 @@ unsafe fn load_as<S: Stored>(
     }
 }
 
-/// A row of texels of `n` channels.
+/// Loads a row of texels of `n` channels.
 #[inline(always)]
 unsafe fn load_run<S: Stored>(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
     let n = usize::from(d.layout.channels).min(4);
@@ -310,7 +310,7 @@ unsafe fn load_run<S: Stored>(d: &Descriptor, at: *const u8, lanes: usize, out: 
     }
 }
 
-/// Four bytes a texel in a row, by whole numbers.
+/// Loads texels of four bytes in a row, by integer operations.
 fn unorm8_run(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
     let mut words = [0u32; MOST_LANES];
     // SAFETY: the run lies within the image.
@@ -323,7 +323,7 @@ fn unorm8_run(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
     }
 }
 
-/// Four floats or integers of 32 bits a texel in a row.
+/// Loads texels of four 32-bit floats or integers in a row.
 fn words_run(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
     let mut words = [[0u32; 4]; MOST_LANES];
     // SAFETY: the run lies within the image.

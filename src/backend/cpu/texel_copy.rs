@@ -4,7 +4,7 @@ use super::image;
 use crate::backend::image::ImageRegion;
 use crate::backend::{Image, ImageDim};
 
-/// How pixels of a region lie in memory: bytes from row to row and from slice to slice.
+/// Returns the pitches of a region in memory: the bytes from row to row and from slice to slice.
 fn pitches(
     image: &dyn Image,
     region: &ImageRegion,

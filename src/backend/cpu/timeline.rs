@@ -15,9 +15,10 @@ const LOOKS_FEW_CORES: u32 = 100;
 
 /// Work that waits for a value of a timeline.
 pub trait Follower: Send + Sync {
-    /// The value that it waited for has been reached.
+    /// Notifies the follower that the value has been reached.
     fn reached(self: Arc<Self>);
-    /// In a thread that waits for a value of its own timeline: does what leads there.
+    /// Runs, in a thread that waits for a value of the follower's own timeline, the work that leads
+    /// to it.
     fn help(self: Arc<Self>, value: u64);
 }
 

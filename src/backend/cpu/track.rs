@@ -118,7 +118,7 @@ impl Track {
 }
 
 impl Task for Track {
-    /// In a thread of the pool: runs all batches that can run.
+    /// Runs all batches that can run, in a thread of the pool.
     fn serve(self: Arc<Self>) {
         self.state.lock().listed = false;
         self.run(u64::MAX);

@@ -230,7 +230,8 @@ impl Adapter {
     }
 }
 
-/// With four queues and more, the last is low and the last but one high; all others are normal.
+/// Returns the priority class of a queue: with four queues and more, the last is low and the last
+/// but one high; all others are normal.
 pub fn queue_class(index: u32, count: u32) -> i8 {
     match count.saturating_sub(index) {
         1 if count >= 4 => -1,

@@ -38,7 +38,7 @@ fn record(
     };
 }
 
-/// Between what was recorded in `stages` and what follows.
+/// Records a barrier between what was recorded in `stages` and what follows.
 pub fn between(
     device: &LogicalDevice,
     commands: vk::CommandBuffer,
@@ -52,7 +52,8 @@ pub fn between(
     record(device, commands, (stages, writes), (STAGES, READS | WRITES));
 }
 
-/// Between all that was recorded and a dispatch that takes its numbers from memory.
+/// Records a barrier between all that was recorded and a dispatch that reads its numbers of
+/// work-groups from memory.
 pub fn before_indirect(device: &LogicalDevice, commands: vk::CommandBuffer) {
     let to = (
         STAGES | vk::PipelineStageFlags::DRAW_INDIRECT,

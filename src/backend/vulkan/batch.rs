@@ -30,7 +30,7 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// For a device with these.
+    /// Creates the tools of a device.
     pub fn new(heaps: &Arc<Heaps>, images: &Arc<Images>, utilities: Utilities) -> Self {
         Self {
             device: Arc::clone(&heaps.device),

@@ -37,7 +37,7 @@ pub struct Known<'a> {
     pub subgroups: Option<SubgroupControl>,
 }
 
-/// Host and device share memory.
+/// Returns true if host and device share memory.
 pub fn is_unified(properties: &vk::PhysicalDeviceProperties) -> bool {
     matches!(
         properties.device_type,

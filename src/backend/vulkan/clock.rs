@@ -81,7 +81,8 @@ impl Clock {
         base.ok_or(DeviceError::Lost)
     }
 
-    /// Host nanoseconds of two readings of the device's timer, in one correlation, ordered and never 0.
+    /// Converts two readings of the device's timer to host nanoseconds, in one correlation, ordered
+    /// and never 0.
     pub fn to_host(
         &self,
         start: u64,
@@ -97,13 +98,14 @@ impl Clock {
         Ok((start, convert(end).max(start)))
     }
 
-    /// Signed ticks from one reading to another, on a timer that wraps.
+    /// Returns the signed ticks from one reading to another, on a timer that wraps around.
     fn distance(&self, from: u64, to: u64) -> i64 {
         let unused = 64 - self.bits.clamp(1, 64);
         ((to.wrapping_sub(from) << unused) as i64) >> unused
     }
 
-    /// Device time, on the scale of profiled times, and host time of this moment, in nanoseconds.
+    /// Returns the device time, on the scale of profiled times, and the host time of this moment,
+    /// in nanoseconds.
     pub fn now(&self, run: impl Fn() -> Result<(u64, u64)>) -> Result<(u64, u64)> {
         let (ticks, host) = self.sample(&run)?;
         Ok((self.to_host(ticks, ticks, run)?.0, host))

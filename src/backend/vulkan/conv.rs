@@ -40,7 +40,7 @@ pub fn device_kind(kind: vk::PhysicalDeviceType) -> DeviceKind {
     }
 }
 
-/// Name of a vendor by its PCI or Khronos id.
+/// Returns the name of a vendor by its PCI or Khronos id.
 pub fn vendor_name(id: u32) -> &'static str {
     match id {
         0x1002 | 0x1022 => "Advanced Micro Devices, Inc.",
@@ -61,7 +61,7 @@ pub fn vendor_name(id: u32) -> &'static str {
     }
 }
 
-/// Text of a fixed-size C string, as far as it is valid.
+/// Returns the text of a fixed-size C string, as far as it is valid.
 pub fn text(chars: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = chars
         .iter()

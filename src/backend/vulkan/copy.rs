@@ -147,7 +147,7 @@ impl Batch {
         }
     }
 
-    /// A copy of one piece.
+    /// Records a copy of contiguous bytes.
     fn copy_linear(&mut self, src: Place, dst: Place, size: u64) {
         let unit = match src.offset ^ dst.offset {
             difference if difference % 16 == 0 => 16,
@@ -328,13 +328,13 @@ impl Batch {
         Ok(())
     }
 
-    /// See `Op::Update`.
+    /// Records `Op::Update`.
     pub fn update(&mut self, dst: &Slice, data: &[u8]) -> Result {
         let place = Place::new(VulkanMemory::of(&*dst.memory)?, dst.offset);
         self.write(place, data)
     }
 
-    /// See `Op::Fill`.
+    /// Records `Op::Fill`.
     pub fn fill(&mut self, dst: &Slice, pattern: &[u8]) -> Result {
         let place = Place::new(VulkanMemory::of(&*dst.memory)?, dst.offset);
         let size = dst.size;

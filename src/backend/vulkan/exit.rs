@@ -45,8 +45,9 @@ pub fn register(local: Option<Weak<dyn Busy>>) {
     prepend();
 }
 
-/// A batch was submitted. Drivers go on to register handlers when they first use a part of theirs, and what was registered
-/// last runs first: so ours is registered again as the work doubles.
+/// Counts a submitted batch. Drivers register handlers when they first use a part of theirs, and
+/// the last one registered runs first: so ours is registered again whenever the number of batches
+/// doubles.
 pub fn note_batch() {
     static BATCHES: AtomicU64 = AtomicU64::new(0);
     if (BATCHES.fetch_add(1, Ordering::Relaxed) + 1).is_power_of_two() {
@@ -54,7 +55,7 @@ pub fn note_batch() {
     }
 }
 
-/// Permission to have a driver compile; none at the end of the process.
+/// Returns the permission to have a driver compile, or `None` at the end of the process.
 pub fn compiling() -> Option<ReadGuard<'static, ()>> {
     COMPILING.try_read()
 }

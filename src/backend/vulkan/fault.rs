@@ -10,7 +10,7 @@ pub struct Faults(Option<ext::device_fault::Device>);
 const MOST: u32 = 16;
 
 impl Faults {
-    /// For a device made with those extensions.
+    /// Creates the reports of a device with those extensions.
     pub fn new(extensions: &Extensions, instance: &ash::Instance, device: &ash::Device) -> Self {
         let new = || ext::device_fault::Device::new(instance, device);
         Self(extensions.device_fault.then(new))

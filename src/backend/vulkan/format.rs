@@ -58,7 +58,7 @@ fn channels(data: u32) -> Option<[F; 3]> {
     })
 }
 
-/// How a format is stored; None: not at all.
+/// Returns the storage of a format, or `None` if it is not supported.
 pub fn stored(format: PixelFormat) -> Option<Stored> {
     let data = format.data;
     let opaque = [S::IDENTITY, S::IDENTITY, S::IDENTITY, S::ONE];
@@ -101,7 +101,7 @@ pub fn stored(format: PixelFormat) -> Option<Stored> {
     }
 }
 
-/// Type of a VkImage.
+/// Returns the type of a VkImage.
 pub fn image_type(dim: ImageDim) -> vk::ImageType {
     match dim {
         ImageDim::D1 | ImageDim::D1Array | ImageDim::Buffer => vk::ImageType::TYPE_1D,

@@ -107,7 +107,8 @@ impl Heaps {
         }
     }
 
-    /// Memory for a buffer or an image, bound to it. `size`: for the log, what was asked for.
+    /// Allocates memory for a buffer or an image, and binds it. `size` is the requested size, for
+    /// the log.
     pub fn bind(
         &self,
         owner: Owner,
@@ -189,7 +190,8 @@ impl Drop for Heaps {
     }
 }
 
-/// Memory types with all of `need`, those with more of `like` and less of `avoid` first.
+/// Returns the memory types with all of `need`, those with more of `like` and less of `avoid`
+/// first.
 fn sorted(
     adapter: &Adapter,
     need: vk::MemoryPropertyFlags,

@@ -262,7 +262,7 @@ pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<Vu
     view(texels, ImageDesc { format, ..of.desc }, writable)
 }
 
-/// Memory as texels.
+/// Creates an image of texels over memory.
 pub fn texel_buffer(
     device: &Arc<LogicalDevice>,
     slice: &Slice,
@@ -307,7 +307,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// No image yet.
+    /// Creates the state of a device without images.
     pub fn new(heaps: &Arc<Heaps>) -> Self {
         Self {
             transitions: Transitions::default(),

@@ -295,7 +295,8 @@ pub fn placed(
     }
 }
 
-/// Sparse memory of [`placed`], which is `keep`, with what was bound to its buffer. `host`: where the host has the bytes.
+/// Creates sparse memory of [`placed`], which is `keep`, with what was bound to its buffer. `host`:
+/// the address of the bytes on the host.
 pub fn backed(
     placed: &VulkanMemory,
     keep: Arc<dyn Memory>,
@@ -341,7 +342,7 @@ pub fn part(
     })
 }
 
-/// Coherent host memory of its own, not mapped yet: see [`VulkanMemory::map_with`].
+/// Allocates coherent host memory of its own, not mapped yet: see [`VulkanMemory::map_with`].
 pub fn allocate_unmapped(heaps: &Arc<Heaps>, size: u64) -> Result<VulkanMemory> {
     let device = &heaps.device;
     let out_of_memory = DeviceError::OutOfDeviceMemory { size };

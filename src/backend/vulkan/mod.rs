@@ -106,7 +106,7 @@ pub fn survey() -> Result<Vec<Surveyed>, String> {
     Ok(surveyed.collect())
 }
 
-/// As [`enumerate`], with the validation layer chosen by the caller.
+/// Does the same as [`enumerate`], with the validation layer chosen by the caller.
 fn enumerate_with(validation: bool) -> Vec<Arc<device::VulkanDevice>> {
     let instance = match Instance::new(validation) {
         Ok(instance) => Arc::new(instance),

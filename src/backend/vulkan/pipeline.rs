@@ -34,7 +34,7 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
-    /// No pipeline yet; the cache begins with `data`, which may be empty.
+    /// Creates the cache of a device without pipelines, from `data`, which may be empty.
     pub fn new(queues: &Arc<Queues>, data: &[u8]) -> Result<Self> {
         let device = &queues.device;
         let mut made = Self {

@@ -211,7 +211,7 @@ impl Format {
         }
     }
 
-    /// Nearest value of the format, ties to even.
+    /// Rounds to the nearest value of the format, ties to even.
     fn encode(self, value: f64) -> u64 {
         match self {
             Self::Half => u64::from(half_bits(value)),
@@ -237,7 +237,8 @@ impl Format {
         }
     }
 
-    /// x * y + z, rounded once. The halves that are measured have exact sums in double precision.
+    /// Computes x * y + z, rounded once. The halves that are measured have exact sums in double
+    /// precision.
     fn fma(self, x: f64, y: f64, z: f64) -> u64 {
         match self {
             Self::Half => self.encode(x * y + z),
@@ -246,7 +247,8 @@ impl Format {
         }
     }
 
-    /// Double precision has more than twice the bits of the others, so that rounding twice does no harm.
+    /// Divides in double precision, which has more than twice the bits of the others, so that
+    /// rounding twice is harmless.
     fn divide(self, x: f64, y: f64) -> u64 {
         self.encode(x / y)
     }
@@ -352,7 +354,7 @@ pub fn measure(device: &dyn Device) -> Result<Answers> {
     })
 }
 
-/// Are Exp2 and Log2 in single precision good enough for relaxed math?
+/// Measures whether Exp2 and Log2 in single precision are precise enough for relaxed math.
 fn measure_functions(device: &dyn Device) -> Result<(bool, bool)> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let source: Vec<[u64; 3]> = (0..TRIPLES)

@@ -45,7 +45,7 @@ impl Queries {
         })
     }
 
-    /// Two free queries, reset. Returns `None` where there is no profiling.
+    /// Returns two free queries, reset, or `None` without profiling.
     pub fn acquire(&mut self, device: &LogicalDevice) -> Result<Option<QueryPair>> {
         if !self.enabled {
             return Ok(None);

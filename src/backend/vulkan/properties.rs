@@ -103,7 +103,7 @@ impl Properties {
         reported
     }
 
-    /// The links of the chain led to places that the structures leave now.
+    /// Clears the links of the chain, as the structures move.
     fn unchain(&mut self) {
         self.v11.p_next = std::ptr::null_mut();
         self.v12.p_next = std::ptr::null_mut();
@@ -158,7 +158,7 @@ impl Properties {
         all.flatten()
     }
 
-    /// VkSubgroupFeatureFlagBits that work in compute.
+    /// Returns the VkSubgroupFeatureFlagBits that work in compute.
     pub fn subgroup_ops(&self) -> u32 {
         let stages = self.v11.subgroup_supported_stages;
         if stages.contains(vk::ShaderStageFlags::COMPUTE) {
@@ -168,7 +168,7 @@ impl Properties {
         }
     }
 
-    /// Fast dot products of packed bytes: signed, unsigned, mixed.
+    /// Returns which dot products of packed bytes are fast: signed, unsigned, mixed.
     pub fn dot_4x8(&self, features: &Features) -> [bool; 3] {
         let there = features.v13.shader_integer_dot_product == vk::TRUE
             || features.dot_product.shader_integer_dot_product == vk::TRUE;

@@ -79,8 +79,8 @@ impl Queues {
             .map_or(0, |(index, _)| index)
     }
 
-    /// To be held while a pipeline is made: where the driver needs it, nothing is submitted meanwhile, and no other
-    /// pipeline made.
+    /// Returns a guard to hold while a pipeline is created. Where the driver needs it, nothing is
+    /// submitted meanwhile, and no other pipeline created.
     pub fn hold_back(&self) -> Option<WriteGuard<'_, ()>> {
         self.gate.as_ref().map(RwLock::write)
     }

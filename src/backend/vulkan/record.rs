@@ -124,7 +124,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Between an image and memory.
+    /// Records a copy between an image and memory.
     fn copy_texels(
         &mut self,
         kept: &Arc<dyn Image>,
@@ -167,7 +167,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Between two images.
+    /// Records a copy between two images.
     fn copy_image(
         &mut self,
         (src, src_origin): (&Arc<dyn Image>, [u32; 3]),
@@ -225,7 +225,7 @@ struct Footprint {
 }
 
 impl Batch {
-    /// See [`crate::backend::Stream::record`]. The batch has begun.
+    /// Implements [`crate::backend::Stream::record`]. The batch has begun.
     pub fn record(
         &mut self,
         op: Op<'_>,
@@ -262,7 +262,7 @@ impl Batch {
         Ok(slot.map(|slot| slot.name))
     }
 
-    /// A barrier between what was recorded in `stages` and what follows.
+    /// Records a barrier between what was recorded in `stages` and what follows.
     pub fn barrier(&self, stages: vk::PipelineStageFlags) {
         barrier::between(&self.tools.device, self.commands, stages);
     }

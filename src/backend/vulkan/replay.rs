@@ -73,7 +73,7 @@ fn check(device: &LogicalDevice, size: u64, kind: ReplayKind) -> Result {
     Ok(())
 }
 
-/// See [`crate::backend::Device::place`].
+/// Implements [`crate::backend::Device::place`].
 pub fn place(
     heaps: &Arc<Heaps>,
     size: u64,
@@ -167,7 +167,7 @@ fn allocate(
     Err(last)
 }
 
-/// See [`crate::backend::Device::back`].
+/// Implements [`crate::backend::Device::back`].
 ///
 /// # Safety
 /// As there.
@@ -213,7 +213,7 @@ pub unsafe fn back(
     }
 }
 
-/// Memory of the device behind a sparse buffer.
+/// Binds memory of the device to a sparse buffer.
 fn bind_own(heaps: &Heaps, sparse: &mut Sparse, requirements: vk::MemoryRequirements) -> Result {
     let mut last = DeviceError::OutOfDeviceMemory {
         size: requirements.size,
@@ -276,7 +276,7 @@ unsafe fn bind_host(
     sparse.bind(&heaps.queues, &binds)
 }
 
-/// See [`crate::backend::Device::part`].
+/// Implements [`crate::backend::Device::part`].
 pub fn part(whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
     let ours = VulkanMemory::of(&**whole)?;
     let held = Box::new(whole.clone());

@@ -15,8 +15,9 @@ pub struct SubgroupControl {
 }
 
 impl SubgroupControl {
-    /// From the properties of a device; both ends of the range, the usual size, and the most in a
-    /// work-group. Returns `None` if there is nothing to choose, or what is said makes no sense.
+    /// Returns the sizes from the properties of a device: both ends of the range, the usual size,
+    /// and the most in a work-group. Returns `None` if there is nothing to choose, or the values
+    /// are inconsistent.
     pub fn new((least, largest): (u32, u32), usual: u32, most: u32) -> Option<Self> {
         let powers = least.is_power_of_two() && largest.is_power_of_two();
         let control = Self {
@@ -33,7 +34,8 @@ impl SubgroupControl {
         self.usual
     }
 
-    /// CL_DEVICE_SUB_GROUP_SIZES_INTEL: the powers of two in the range, up to the 128 that the compiler takes.
+    /// Returns CL_DEVICE_SUB_GROUP_SIZES_INTEL: the powers of two in the range, up to the 128 that
+    /// the compiler takes.
     pub fn sizes(&self) -> Vec<u32> {
         let powers = (0..=7).map(|power| 1 << power);
         powers

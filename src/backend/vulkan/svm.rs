@@ -60,7 +60,7 @@ impl Drop for Range {
 }
 
 impl SharedHeap {
-    /// Without blocks.
+    /// Creates the allocator without blocks.
     pub fn new(heaps: &Arc<Heaps>) -> Self {
         Self {
             heaps: Arc::clone(heaps),
@@ -68,7 +68,7 @@ impl SharedHeap {
         }
     }
 
-    /// See [`crate::backend::Device::allocate_shared`].
+    /// Implements [`crate::backend::Device::allocate_shared`].
     pub fn allocate(&self, size: u64, align: u64, kind: SharedKind) -> Result<Arc<VulkanMemory>> {
         let heaps = &self.heaps;
         let device = &heaps.device;

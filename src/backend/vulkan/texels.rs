@@ -74,7 +74,7 @@ impl Texels {
         }))
     }
 
-    /// Their device.
+    /// Returns their device.
     pub fn device(&self) -> &Arc<LogicalDevice> {
         &self.heaps.device
     }

@@ -68,7 +68,7 @@ struct Polling {
 }
 
 impl Polling {
-    /// Asked once a wait.
+    /// Returns true if polling is worthwhile. Called once a wait.
     fn pays(&self) -> bool {
         let skip = self.skip.load(Ordering::Relaxed);
         self.skip.store(skip.saturating_sub(1), Ordering::Relaxed);

@@ -135,7 +135,7 @@ impl Order {
         Some(if acquired { STAGES } else { earlier })
     }
 
-    /// Nothing came before that a barrier would be for.
+    /// Returns true if no barrier is needed for what came before.
     pub fn is_clear(&self) -> bool {
         self.tracker.is_clear() && !self.acquire
     }

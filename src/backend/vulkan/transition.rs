@@ -189,7 +189,7 @@ impl PendingTransitions<'_> {
         }
     }
 
-    /// The transitions were submitted.
+    /// Records that the transitions were submitted.
     pub fn done(mut self) {
         if !std::mem::take(&mut self.images).is_empty() {
             self.state.issued += 1;

@@ -24,7 +24,7 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// For a kind of device with those quirks.
+    /// Creates the tuning for a kind of device with those quirks.
     pub fn new(kind: DeviceKind, quirks: Quirks) -> Self {
         let gpu = kind == DeviceKind::Gpu;
         let if_quirk = |quirk: Quirk, value: u64| {

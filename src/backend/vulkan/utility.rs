@@ -41,7 +41,7 @@ struct Made {
 }
 
 impl Utilities {
-    /// Nothing is made yet.
+    /// Creates the set of utilities, none of which is compiled yet.
     pub fn new(common: &Arc<Pipelines>) -> Self {
         Self {
             common: Arc::clone(common),

@@ -40,8 +40,8 @@ pub(super) enum Value {
 }
 
 impl Kernel {
-    /// clSetKernelArg. `value` is what `arg_value` points to, None for a null pointer; its length is `size` except for
-    /// local arguments.
+    /// Implements clSetKernelArg. `value` is what `arg_value` points to, None for a null pointer;
+    /// its length is `size` except for local arguments.
     pub fn set_arg(&self, index: cl_uint, size: usize, value: Option<&[u8]>) -> ClResult {
         let args = &self.first()?.args;
         let Some(arg) = args.get(index as usize) else {
@@ -144,8 +144,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// The memory object that `arg_value` points to; None for a null handle or pointer. `constant`: the kernel does not
-    /// write there.
+    /// Returns the memory object that `arg_value` points to; None for a null handle or pointer.
+    /// `constant`: the kernel does not write there.
     fn memory(&self, value: Option<&[u8]>, constant: bool) -> ClResult<Option<Weak<Object<Mem>>>> {
         let Some(bytes) = value else { return Ok(None) };
         let Ok(bytes) = <[u8; HANDLE_SIZE]>::try_from(bytes) else {
@@ -177,7 +177,7 @@ impl Kernel {
         Ok(Some(Arc::downgrade(&mem)))
     }
 
-    /// The device queue that `arg_value` points to.
+    /// Returns the device queue that `arg_value` points to.
     fn device_queue(&self, value: Option<&[u8]>) -> ClResult<Weak<Object<DeviceQueue>>> {
         let found = handle::lookup::<DeviceQueue>(handle_of(value) as *const c_void);
         let queue = found.map_err(|error| ClError {
@@ -193,7 +193,7 @@ impl Kernel {
         Ok(Arc::downgrade(&queue))
     }
 
-    /// The pipe that `arg_value` points to.
+    /// Returns the pipe that `arg_value` points to.
     fn pipe(&self, value: Option<&[u8]>) -> ClResult<Weak<Object<Mem>>> {
         let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
         if !Arc::ptr_eq(mem.context(), self.program.context()) {
@@ -208,7 +208,7 @@ impl Kernel {
         Ok(Arc::downgrade(&mem))
     }
 
-    /// The image that `arg_value` points to.
+    /// Returns the image that `arg_value` points to.
     fn image(
         &self,
         value: Option<&[u8]>,
@@ -258,7 +258,7 @@ fn before_3_1(on: &OnDevice) -> bool {
     on.device.features().version() < (3, 1)
 }
 
-/// The handle that `arg_value` points to, 0 where there is none.
+/// Returns the handle that `arg_value` points to, 0 where there is none.
 fn handle_of(value: Option<&[u8]>) -> usize {
     value
         .and_then(|bytes| <[u8; HANDLE_SIZE]>::try_from(bytes).ok())

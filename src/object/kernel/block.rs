@@ -43,7 +43,8 @@ impl Enqueues {
         }
     }
 
-    /// A launch of a block. `tree`: what stands for those that belong together, as a queue does for launches of the application's.
+    /// Returns a launch of a block. `tree`: what stands for those that belong together, as a queue
+    /// does for launches of the application's.
     pub fn launch(
         self: &Arc<Self>,
         device: &Ref<Device>,
@@ -132,14 +133,15 @@ impl Enqueues {
         Ok(launch)
     }
 
-    /// The image whose number lies at an offset of what was captured.
+    /// Returns the image whose number lies at an offset of what was captured.
     fn captured_image(&self, captured: &[u8], at: u32) -> Option<&Ref<Mem>> {
         let (number, _) = captured.get(at as usize..)?.split_first_chunk()?;
         let index = u64::from_le_bytes(*number).checked_sub(1)?;
         self.images.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
-    /// The bytes of what the launch of a number knows of device queues, the address of the default one among it.
+    /// Returns the bytes of what the launch of a number knows of device queues, the address of the
+    /// default one among it.
     pub fn state(&self, device: &Device, default: u64, launch: u64) -> Vec<u8> {
         let mut bytes = self.table.get_or_init(|| self.table(device)).clone();
         put_long(&mut bytes, state::DEFAULT_QUEUE, default);
@@ -179,8 +181,8 @@ impl Enqueues {
     }
 }
 
-/// The properties of the sampler whose number lies at an offset of what was captured. A kernel may have written anything there:
-/// bits of no property are left out.
+/// Returns the properties of the sampler whose number lies at an offset of what was captured. A
+/// kernel may have written anything there: bits of no property are left out.
 fn captured_sampler(captured: &[u8], at: u32) -> Option<u32> {
     let (word, _) = captured.get(at as usize..)?.split_first_chunk()?;
     Some(u32::from_le_bytes(*word) & sampler::MASK)

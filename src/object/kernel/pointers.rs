@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// clSetKernelArgSVMPointer.
+    /// Implements clSetKernelArgSVMPointer.
     pub fn set_arg_svm(&self, index: cl_uint, address: usize) -> ClResult {
         svm::check_supported(self.program.context())?;
         if !matches!(self.arg_kind(index)?, ArgKind::Buffer { .. }) {
@@ -91,7 +91,7 @@ impl Kernel {
         self.set_pointer(index, address)
     }
 
-    /// clSetKernelArgDevicePointerEXT.
+    /// Implements clSetKernelArgDevicePointerEXT.
     pub fn set_arg_device_pointer(&self, index: cl_uint, address: u64) -> ClResult {
         if !matches!(self.arg_kind(index)?, ArgKind::Buffer { .. }) {
             return err(
@@ -115,7 +115,8 @@ impl Kernel {
             .collect()
     }
 
-    /// clSetKernelExecInfo. `value` is what `param_value` points to; `None` for a null pointer.
+    /// Implements clSetKernelExecInfo. `value` is what `param_value` points to; `None` for a null
+    /// pointer.
     pub fn set_exec_info(
         &self,
         param: cl_kernel_exec_info,
@@ -191,7 +192,7 @@ impl Kernel {
     }
 }
 
-/// A list of addresses, which may be empty.
+/// Returns a list of addresses, which may be empty.
 fn addresses(size: usize, value: Option<&[u8]>) -> ClResult<Vec<usize>> {
     const EACH: usize = size_of::<usize>();
     let bytes = match value {

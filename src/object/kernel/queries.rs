@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 // Methods that need the reference to themselves.
 impl Object<Kernel> {
-    /// clGetKernelInfo.
+    /// Implements clGetKernelInfo.
     pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match param {
             cl::CL_KERNEL_FUNCTION_NAME => out.write(self.name.as_str()),
@@ -51,7 +51,7 @@ impl Kernel {
         Ok(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 
-    /// clGetKernelArgInfo.
+    /// Implements clGetKernelArgInfo.
     pub fn arg_info(
         &self,
         index: cl_uint,
@@ -93,7 +93,7 @@ impl Kernel {
         }
     }
 
-    /// The device that a query asks about: the one named, else the only one there is.
+    /// Returns the device that a query asks about: the one named, else the only one there is.
     fn asked_about(&self, device: Option<&Ref<Device>>) -> ClResult<(&OnDevice, &KernelInterface)> {
         let on = match (device, self.devices.as_slice()) {
             (Some(device), _) => self.on(device),
@@ -109,7 +109,8 @@ impl Kernel {
         }
     }
 
-    /// clGetKernelWorkGroupInfo. Without a device: that of a kernel with one device only.
+    /// Implements clGetKernelWorkGroupInfo. Without a device: that of a kernel with one device
+    /// only.
     pub fn work_group_info(
         &self,
         device: Option<&Ref<Device>>,
@@ -161,8 +162,9 @@ impl Kernel {
 
 /// Sub-groups (OpenCL API specification, "Kernel Object Queries", CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE and others).
 impl Kernel {
-    /// clGetKernelSubGroupInfo. `input`: the list of sizes, as many as fit `input_value`. `room`: the number of sizes that
-    /// the application has room for, if it asks for a value.
+    /// Implements clGetKernelSubGroupInfo. `input`: the list of sizes, as many as fit
+    /// `input_value`. `room`: the number of sizes that the application has room for, if it asks for
+    /// a value.
     pub fn sub_group_info(
         &self,
         device: Option<&Ref<Device>>,
@@ -244,7 +246,7 @@ fn not_available<T>() -> ClResult<T> {
     )
 }
 
-/// A cl_bitfield, whatever the bindings say.
+/// Returns a cl_bitfield, whatever the bindings say.
 fn type_qualifier(arg: &Arg) -> cl::cl_bitfield {
     let flags = [
         (arg.is_const, cl::CL_KERNEL_ARG_TYPE_CONST),

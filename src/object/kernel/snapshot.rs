@@ -24,7 +24,8 @@ impl Kernel {
         self.snapshot_of(device, queue, false)
     }
 
-    /// The same with the form of the kernel for launches beyond 2^32 work-items in a dimension, made when first asked for.
+    /// Returns the same with the form of the kernel for launches beyond 2^32 work-items in a
+    /// dimension, made when first asked for.
     pub fn snapshot_wide(
         &self,
         device: &Ref<Device>,

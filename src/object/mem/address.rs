@@ -39,7 +39,7 @@ pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
 }
 
 impl Addressed {
-    /// The buffer that an address of a memory lies in.
+    /// Returns the buffer that an address of a memory lies in.
     pub fn find(&self, memory: MemoryIndex, address: u64) -> Option<Ref<Mem>> {
         let (found, offset) = self.below(memory, address)?;
         let mem = found.downcast::<Object<Mem>>().ok()?;
@@ -48,12 +48,12 @@ impl Addressed {
 }
 
 impl Mem {
-    /// The application may ask for its addresses.
+    /// Returns true if the application may ask for its addresses.
     pub(super) fn is_addressed(&self) -> bool {
         pairs(&self.properties).any(|pair| pair == (cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, Some(1)))
     }
 
-    /// CL_MEM_DEVICE_ADDRESS_EXT: the address on each device of the context.
+    /// Returns CL_MEM_DEVICE_ADDRESS_EXT: the address on each device of the context.
     pub fn device_addresses(&self) -> ClResult<Vec<cl_mem_device_address_ext>> {
         if !self.is_addressed() {
             return err(

@@ -96,7 +96,8 @@ pub fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
 }
 
 impl Mem {
-    /// clCreateBuffer, clCreateBufferWithProperties. `properties` with the closing zero; empty: none given.
+    /// Implements clCreateBuffer, clCreateBufferWithProperties. `properties` with the closing zero;
+    /// empty: none given.
     ///
     /// # Safety
     /// With CL_MEM_COPY_HOST_PTR, `host_ptr` must be readable for `size` bytes now; with CL_MEM_USE_HOST_PTR, readable
@@ -168,7 +169,7 @@ impl Mem {
         }))
     }
 
-    /// clCreateSubBuffer with CL_BUFFER_CREATE_TYPE_REGION.
+    /// Implements clCreateSubBuffer with CL_BUFFER_CREATE_TYPE_REGION.
     pub fn sub_buffer(
         buffer: &Ref<Self>,
         flags: cl_mem_flags,
@@ -221,7 +222,7 @@ impl Mem {
     }
 }
 
-/// The flags of a sub-buffer: given ones checked against the buffer's, the rest inherited.
+/// Returns the flags of a sub-buffer: given ones checked against the buffer's, the rest inherited.
 pub(super) fn sub_buffer_flags(
     parent: cl_mem_flags,
     flags: cl_mem_flags,

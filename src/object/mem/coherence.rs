@@ -40,7 +40,7 @@ impl From<Range<u64>> for Rows {
 }
 
 impl Rows {
-    /// The rows, in ascending order.
+    /// Returns the rows, in ascending order.
     pub fn ranges(self) -> impl Iterator<Item = Range<u64>> + Clone {
         (0..self.slices.max(1)).flat_map(move |slice| {
             let slice = self.first + slice * self.slice_pitch;
@@ -94,7 +94,7 @@ impl Newest {
         }
     }
 
-    /// The parts of a range with what holds in each.
+    /// Returns the parts of a range with what holds in each.
     fn of(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &Holders)> + '_ {
         let first = self.spans.partition_point(|(end, _)| *end <= range.start);
         let mut begin = range.start;
@@ -185,8 +185,9 @@ impl Newest {
         });
     }
 
-    /// The parts that a memory lacks of rows, with a memory that has them; `None`: what the object was made with. What lies
-    /// between rows belongs to a part where the same holds for it: one large transfer takes less time than many.
+    /// Returns the parts that a memory lacks of rows, with a memory that has them; `None`: what the
+    /// object was made with. What lies between rows belongs to a part where the same holds for it:
+    /// one large transfer takes less time than many.
     pub fn missing(
         &self,
         rows: Rows,
@@ -213,7 +214,7 @@ impl Newest {
         parts.into_iter().map(source).collect()
     }
 
-    /// Some bytes are still those that the object was made with.
+    /// Returns true if some bytes are still those that the object was made with.
     pub fn any_initial(&self) -> bool {
         self.spans.iter().any(|(_, holders)| holders.is_empty())
     }

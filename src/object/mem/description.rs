@@ -23,7 +23,7 @@ pub struct Description {
     pub samples: cl_uint,
 }
 
-/// Geometry of a memory object type.
+/// Returns the geometry of a memory object type.
 pub fn dim_of(kind: cl_mem_object_type) -> Option<ImageDim> {
     Some(match kind {
         cl::CL_MEM_OBJECT_IMAGE1D => ImageDim::D1,
@@ -36,7 +36,7 @@ pub fn dim_of(kind: cl_mem_object_type) -> Option<ImageDim> {
     })
 }
 
-/// Whether images of this geometry with these flags may be of a format.
+/// Returns true if images of this geometry with these flags may be of a format.
 pub(super) fn allows(support: &Support, dim: ImageDim, flags: cl_mem_flags) -> bool {
     let access = support.access(dim);
     // Pixels that share bytes are made with CL_MEM_READ_ONLY alone.
@@ -55,7 +55,7 @@ pub(super) fn allows(support: &Support, dim: ImageDim, flags: cl_mem_flags) -> b
     }
 }
 
-/// Whether a device has images of this format and geometry with these flags.
+/// Returns true if a device has images of this format and geometry with these flags.
 pub(super) fn supports(device: &Device, desc: &ImageDesc, flags: cl_mem_flags) -> bool {
     let found = device
         .backend()
@@ -65,7 +65,8 @@ pub(super) fn supports(device: &Device, desc: &ImageDesc, flags: cl_mem_flags) -
     device.features().images && found.is_some_and(|found| allows(found, desc.dim, flags))
 }
 
-/// The largest extents of a geometry: width, height, depth and layers, 1 of those that it does not have.
+/// Returns the largest extents of a geometry: width, height, depth and layers, 1 of those that it
+/// does not have.
 pub(super) fn largest(limits: &ImageLimits, dim: ImageDim) -> [u32; 4] {
     let line = limits.max_2d.min(limits.max_1d);
     match dim {
@@ -78,7 +79,7 @@ pub(super) fn largest(limits: &ImageLimits, dim: ImageDim) -> [u32; 4] {
     }
 }
 
-/// Whether a device has images as large as this.
+/// Returns true if a device has images as large as this.
 pub(super) fn fits(device: &Device, desc: &ImageDesc) -> bool {
     let extents = [desc.pixels(), desc.height, desc.depth, desc.layers];
     let blocks = [desc.width, desc.height, desc.depth, desc.layers];
@@ -94,7 +95,7 @@ pub(super) fn fits(device: &Device, desc: &ImageDesc) -> bool {
         && bytes.is_some_and(|bytes| bytes <= device.caps().max_alloc_size)
 }
 
-/// CL_INVALID_IMAGE_DESCRIPTOR.
+/// Returns CL_INVALID_IMAGE_DESCRIPTOR.
 pub(super) fn bad<T>(what: &'static str) -> ClResult<T> {
     err(cl::CL_INVALID_IMAGE_DESCRIPTOR, what)
 }
@@ -141,7 +142,7 @@ pub(super) fn extent(desc: &ImageDesc) -> [u32; 3] {
     }
 }
 
-/// Bytes from one second, and one third, coordinate to the next, with these pitches.
+/// Returns the bytes from one second, and one third, coordinate to the next, with these pitches.
 pub(super) fn steps(dim: ImageDim, row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
     if dim == ImageDim::D1Array {
         (slice_pitch, slice_pitch)
@@ -227,8 +228,8 @@ impl Layout {
         })
     }
 
-    /// Bytes from the first texel to the end of the last: the last row need not be as long as the pitch. None: more
-    /// than can be counted.
+    /// Returns the bytes from the first texel to the end of the last: the last row need not be as
+    /// long as the pitch. None: more than can be counted.
     pub fn span(&self) -> Option<usize> {
         let [width, height, depth] = extent(&self.desc).map(|n| n as usize);
         let (y, z) = steps(self.desc.dim, self.row_pitch, self.slice_pitch);
@@ -241,7 +242,7 @@ impl Layout {
     }
 }
 
-/// The pitches, with 0 filled in.
+/// Returns the pitches, with 0 filled in.
 fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(usize, usize)> {
     let element = desc.format.bytes();
     let tight = (desc.width as usize).saturating_mul(element);
@@ -290,7 +291,7 @@ fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(
     Ok((row_pitch, slice_pitch))
 }
 
-/// Whether a device of the context can have such an image.
+/// Returns whether a device of the context can have such an image.
 pub(super) fn check_devices(context: &Context, desc: &ImageDesc, flags: cl_mem_flags) -> ClResult {
     if !context.devices().iter().any(|device| fits(device, desc)) {
         return err(

@@ -7,7 +7,8 @@ use std::ops::Range;
 pub trait HostWork: Send + Sync {
     /// Does it. Called once.
     fn run(&self);
-    /// The memory of the application that it writes or reads; empty: none that other commands touch.
+    /// Returns the memory of the application that it writes or reads; empty: none that other
+    /// commands touch.
     fn touches(&self) -> SmallVec<[Range<usize>; 4]> {
         SmallVec::new()
     }

@@ -58,7 +58,8 @@ pub struct Image {
     aliases: Option<Box<[OnceLock<Arc<dyn backend::Image>>]>>,
 }
 
-/// clGetSupportedImageFormats: formats that any device of the context has, those that all have first.
+/// Implements clGetSupportedImageFormats: formats that any device of the context has, those that
+/// all have first.
 pub fn supported_formats(
     context: &Context,
     flags: cl_mem_flags,
@@ -99,32 +100,32 @@ impl Image {
         self.backing
     }
 
-    /// Bytes of a block, which is a pixel with most formats ([`PixelFormat::block`]).
+    /// Returns the bytes of a block, which is a pixel with most formats ([`PixelFormat::block`]).
     pub fn element(&self) -> usize {
         self.element
     }
 
-    /// Bytes from row to row, in host memory or the buffer it was made from.
+    /// Returns the bytes from row to row, in host memory or the buffer it was made from.
     pub fn row_pitch(&self) -> usize {
         self.row_pitch
     }
 
-    /// Bytes from slice to slice or layer to layer; 0 where there are none.
+    /// Returns the bytes from slice to slice or layer to layer; 0 where there are none.
     pub fn slice_pitch(&self) -> usize {
         self.slice_pitch
     }
 
-    /// The texels are no bytes of a buffer.
+    /// Returns true if the texels are no bytes of a buffer.
     pub(super) fn has_own_texels(&self) -> bool {
         self.backing == Backing::Own
     }
 
-    /// The texels.
+    /// Returns the texels.
     pub(super) fn texels(&self) -> &Texels {
         &self.texels
     }
 
-    /// A box of all of it.
+    /// Returns a box of all of it.
     pub(super) fn whole(&self) -> ImageRegion {
         ImageRegion {
             origin: [0; 3],
@@ -142,12 +143,13 @@ impl Image {
         extent(&self.desc)
     }
 
-    /// Bytes from one second, and one third, coordinate to the next, with these pitches.
+    /// Returns the bytes from one second, and one third, coordinate to the next, with these
+    /// pitches.
     pub fn steps(&self, row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
         steps(self.desc.dim, row_pitch, slice_pitch)
     }
 
-    /// The rows of a box in the buffer that the image is made from.
+    /// Returns the rows of a box in the buffer that the image is made from.
     pub fn rows(&self, at: &ImageRegion) -> Rows {
         let [x, y, z] = at.origin.map(u64::from);
         let [width, rows, slices] = at.size.map(u64::from);
@@ -168,7 +170,7 @@ impl Image {
         }
     }
 
-    /// The pitches, with 0 filled in, of `size` pixels in host memory.
+    /// Returns the pitches, with 0 filled in, of `size` pixels in host memory.
     pub fn pitches(&self, size: [u32; 3], row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
         let [width, height, _] = size.map(|n| n as usize);
         let row = if row_pitch == 0 {
@@ -185,7 +187,7 @@ impl Image {
     }
 }
 
-/// The flags of an image made from another memory object.
+/// Returns the flags of an image made from another memory object.
 fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
     if parent & !flags & cl::CL_MEM_IMMUTABLE_EXT != 0 {
         return err(
@@ -197,7 +199,7 @@ fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> 
 }
 
 impl Mem {
-    /// The part that images alone have. CL_INVALID_MEM_OBJECT for others.
+    /// Returns the part that images alone have. CL_INVALID_MEM_OBJECT for others.
     pub fn image(&self) -> ClResult<&Image> {
         match &self.image {
             Some(image) => Ok(image),
@@ -205,7 +207,8 @@ impl Mem {
         }
     }
 
-    /// clCreateImage, clCreateImageWithProperties. `parent` is `mem_object` of the description.
+    /// Implements clCreateImage, clCreateImageWithProperties. `parent` is `mem_object` of the
+    /// description.
     ///
     /// # Safety
     /// With CL_MEM_COPY_HOST_PTR, `host_ptr` must be readable for the size of the image now; with CL_MEM_USE_HOST_PTR,
@@ -459,7 +462,7 @@ impl Mem {
         }))
     }
 
-    /// The texels in a memory of the context, made if need be.
+    /// Returns the texels in a memory of the context, made if need be.
     pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::Image>> {
         let image = self.image()?;
         let target = self.context.memories().device(memory)?;
@@ -500,7 +503,8 @@ impl Mem {
         image.shown.of(queue, make)
     }
 
-    /// Whether images of this format and geometry work on a device, with the flags of this one.
+    /// Returns whether images of this format and geometry work on a device, with the flags of this
+    /// one.
     pub fn check_image(&self, device: &Device) -> ClResult {
         let image = self.image()?;
         if !self.context.memories().are_several() {
@@ -522,7 +526,7 @@ impl Mem {
         Ok(())
     }
 
-    /// clGetImageInfo.
+    /// Implements clGetImageInfo.
     pub fn image_info(&self, param: cl_image_info, out: InfoOut<'_>) -> ClResult<Written> {
         let image = self.image()?;
         let desc = &image.desc;

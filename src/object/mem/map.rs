@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct MapId(u64);
 
 impl MapId {
-    /// One that no other map has.
+    /// Returns one that no other map has.
     pub fn fresh() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed))
@@ -65,7 +65,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The addresses of the host that it leads to.
+    /// Returns the addresses of the host that it leads to.
     pub fn range(&self) -> Range<usize> {
         self.pointer..self.pointer.wrapping_add(self.size)
     }
@@ -75,7 +75,7 @@ impl Mapping {
         self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
     }
 
-    /// The contents must be brought there before the map is complete.
+    /// Returns true if the contents must be brought there before the map is complete.
     pub fn reads(&self) -> bool {
         self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0 && !self.current
     }

@@ -76,18 +76,18 @@ impl Body for Mem {
 }
 
 impl Mem {
-    /// Where the host has its bytes without a map, if devices reach them there: shared virtual memory, and memory of
-    /// the application that the device uses in place.
+    /// Returns where the host has its bytes without a map, if devices reach them there: shared
+    /// virtual memory, and memory of the application that the device uses in place.
     pub fn host_range(&self) -> Option<Range<usize>> {
         (self.host_ptr != 0).then(|| self.host_ptr..self.host_ptr + self.size)
     }
 
-    /// No command and no kernel may write it (cl_ext_immutable_memory_objects).
+    /// Returns true if no command and no kernel may write it (cl_ext_immutable_memory_objects).
     pub fn is_immutable(&self) -> bool {
         self.flags & cl::CL_MEM_IMMUTABLE_EXT != 0
     }
 
-    /// The object that this one is made from, or itself.
+    /// Returns the object that this one is made from, or itself.
     fn root(&self) -> &Self {
         self.parent.as_ref().map_or(self, |parent| parent.root())
     }
@@ -113,37 +113,37 @@ impl Mem {
         root.flags & read_only != 0 && !root.written.load(Ordering::Relaxed)
     }
 
-    /// CL_MEM_CONTEXT.
+    /// Returns CL_MEM_CONTEXT.
     pub fn context(&self) -> &Ref<Context> {
         &self.context
     }
 
-    /// CL_MEM_TYPE.
+    /// Returns CL_MEM_TYPE.
     pub fn object_type(&self) -> cl_mem_object_type {
         self.object_type
     }
 
-    /// CL_MEM_FLAGS.
+    /// Returns CL_MEM_FLAGS.
     pub fn flags(&self) -> cl_mem_flags {
         self.flags
     }
 
-    /// CL_MEM_SIZE.
+    /// Returns CL_MEM_SIZE.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// CL_MEM_HOST_PTR: the application's memory with CL_MEM_USE_HOST_PTR, otherwise null.
+    /// Returns CL_MEM_HOST_PTR: the application's memory with CL_MEM_USE_HOST_PTR, otherwise null.
     pub fn host_ptr(&self) -> *mut c_void {
         self.host_ptr as *mut c_void
     }
 
-    /// CL_MEM_PROPERTIES: the list as given, empty where there was none.
+    /// Returns CL_MEM_PROPERTIES: the list as given, empty where there was none.
     pub fn properties(&self) -> &[cl_mem_properties] {
         &self.properties
     }
 
-    /// CL_MEM_ASSOCIATED_MEMOBJECT.
+    /// Returns CL_MEM_ASSOCIATED_MEMOBJECT.
     pub fn parent(&self) -> Option<&Ref<Mem>> {
         self.parent.as_ref()
     }
@@ -153,7 +153,7 @@ impl Mem {
         self.origin
     }
 
-    /// CL_MEM_OFFSET: of a sub-buffer within its buffer, otherwise 0.
+    /// Returns CL_MEM_OFFSET: of a sub-buffer within its buffer, otherwise 0.
     pub fn offset(&self) -> usize {
         match &self.parent {
             Some(parent) if self.is_buffer() => self.origin - parent.origin,
@@ -161,12 +161,12 @@ impl Mem {
         }
     }
 
-    /// CL_MEM_MAP_COUNT.
+    /// Returns CL_MEM_MAP_COUNT.
     pub fn map_count(&self) -> cl_uint {
         self.mappings.lock().len() as cl_uint
     }
 
-    /// CL_MEM_USES_SVM_POINTER.
+    /// Returns CL_MEM_USES_SVM_POINTER.
     pub fn uses_svm_pointer(&self) -> bool {
         self.store.is_svm()
     }
@@ -176,24 +176,24 @@ impl Mem {
         self.object_type == cl::CL_MEM_OBJECT_BUFFER
     }
 
-    /// clSetMemObjectDestructorCallback.
+    /// Implements clSetMemObjectDestructorCallback.
     pub fn add_destructor(&self, callback: Callback<DestructorFn>) {
         self.destructors.lock().push(callback);
     }
 
-    /// Where its bytes are.
+    /// Returns where its bytes are.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// The device address of its first byte. Allocates device memory if there is none yet.
+    /// Returns the device address of its first byte. Allocates device memory if there is none yet.
     pub fn device_address(&self, device: &Ref<Device>) -> ClResult<u64> {
         let memory = self.context.memory_of(device)?;
         let memory = self.store.memory(self.context.memories(), memory)?;
         Ok(memory.address() + self.origin as u64)
     }
 
-    /// A range of it in a memory of the context.
+    /// Returns a range of it in a memory of the context.
     pub fn slice(&self, memory: MemoryIndex, offset: u64, size: u64) -> ClResult<Slice> {
         let memory = self.store.memory(self.context.memories(), memory)?.clone();
         Ok(Slice {
@@ -203,7 +203,8 @@ impl Mem {
         })
     }
 
-    /// The address of a byte of it in a memory of the context, where that is mapped and, if `cached`, in the host's cache.
+    /// Returns the address of a byte of it in a memory of the context, where that is mapped and, if
+    /// `cached`, in the host's cache.
     pub fn mapped(
         &self,
         memory: MemoryIndex,
@@ -215,7 +216,7 @@ impl Mem {
         Ok(place.map(|begin| begin.as_ptr() as usize + self.origin + offset as usize))
     }
 
-    /// The place of a part: a box of an image of its own, or rows of the store.
+    /// Returns the place of a part: a box of an image of its own, or rows of the store.
     fn place_of(&self, part: &Part) -> ClResult<Place<'_>> {
         let own = (self.image.as_deref()).filter(|image| image.has_own_texels());
         let rows = match (part, own) {
@@ -250,8 +251,9 @@ impl Mem {
         }
     }
 
-    /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A sub-buffer begins well where
-    /// its buffer does; what an image is made from must suit the device's copies and views itself.
+    /// Returns CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A
+    /// sub-buffer begins well where its buffer does; what an image is made from must suit the
+    /// device's copies and views itself.
     pub fn check_alignment(&self, device: &Device) -> ClResult {
         let begin = match &self.image {
             Some(_) if self.parent.is_some() => self.origin,

@@ -24,7 +24,7 @@ pub struct Packets {
 }
 
 impl Mem {
-    /// clCreatePipe. `properties`: with the closing zero; None where none were given.
+    /// Implements clCreatePipe. `properties`: with the closing zero; None where none were given.
     pub fn pipe(
         context: &Ref<Context>,
         flags: cl_mem_flags,
@@ -101,7 +101,7 @@ impl Mem {
         self.packets.is_some()
     }
 
-    /// clGetPipeInfo.
+    /// Implements clGetPipeInfo.
     pub fn pipe_info(&self, param: cl_pipe_info, out: InfoOut<'_>) -> ClResult<Written> {
         let Some(packets) = self.packets else {
             return err(cl::CL_INVALID_MEM_OBJECT, "the memory object is not a pipe");

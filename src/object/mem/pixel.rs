@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 /// The bytes of one pixel, or of a block of equal ones ([`PixelFormat::block`]).
 pub type Pixel = SmallVec<[u8; 16]>;
 
-/// Bytes of a fill colour: four channels of 32 bits, one for depth images.
+/// Returns the bytes of a fill colour: four channels of 32 bits, one for depth images.
 pub fn colour_bytes(format: PixelFormat) -> usize {
     if format.order == cl::CL_DEPTH {
         4
@@ -16,7 +16,8 @@ pub fn colour_bytes(format: PixelFormat) -> usize {
     }
 }
 
-/// The pixel of a fill colour: floats for normalised and floating-point types, else integers of the type's signedness.
+/// Returns the pixel of a fill colour: floats for normalised and floating-point types, else
+/// integers of the type's signedness.
 pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
     let mut words = [0u32; 4];
     for (word, bytes) in words.iter_mut().zip(colour.chunks_exact(4)) {

@@ -53,7 +53,7 @@ pub struct Reachable {
 }
 
 impl Reachable {
-    /// There is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }

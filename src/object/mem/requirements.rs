@@ -33,8 +33,9 @@ fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> 
     Ok(layout)
 }
 
-/// The largest extent of images with `element` bytes for `block` pixels of a row, where `given` are the other extents, 0 if
-/// not known. Where all are known their product is observed as well: no object is larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
+/// Returns the largest extent of images with `element` bytes for `block` pixels of a row, where
+/// `given` are the other extents, 0 if not known. Where all are known their product is observed as
+/// well: no object is larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
 fn most(
     context: &Context,
     extent: Extent,
@@ -67,8 +68,8 @@ fn most(
     devices.map(|device| on(device)).max().unwrap_or(0)
 }
 
-/// clGetImageRequirementsInfoEXT. `format` and `wanted` may be left out where the query allows it: then the answer holds
-/// for all.
+/// Implements clGetImageRequirementsInfoEXT. `format` and `wanted` may be left out where the query
+/// allows it: then the answer holds for all.
 ///
 /// # Errors
 /// CL_INVALID_OPERATION without a device that supports images, CL_INVALID_PROPERTY, CL_INVALID_VALUE for the flags, the

@@ -156,7 +156,7 @@ impl Store {
         })
     }
 
-    /// Every memory that there is is the application's own.
+    /// Returns true if every memory that there is is the application's own.
     pub(super) fn is_seen_by_host(&self) -> bool {
         let made = || self.copies.iter().filter_map(OnceLock::get);
         made().next().is_some() && made().all(|memory| self.is_host(memory))
@@ -167,22 +167,22 @@ impl Store {
         self.svm
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// There is more than one memory that may have its bytes.
+    /// Returns true if there is more than one memory that may have its bytes.
     pub fn is_shared(&self) -> bool {
         self.coherence.is_some()
     }
 
-    /// The application's memory (CL_MEM_USE_HOST_PTR), 0: none.
+    /// Returns the application's memory (CL_MEM_USE_HOST_PTR), 0: none.
     pub fn host_ptr(&self) -> usize {
         self.host_ptr
     }
 
-    /// This memory is the application's own.
+    /// Returns true if this memory is the application's own.
     pub fn is_host(&self, memory: &Arc<dyn Memory>) -> bool {
         self.host_ptr != 0
             && memory
@@ -190,7 +190,8 @@ impl Store {
                 .is_some_and(|pointer| pointer.as_ptr() as usize == self.host_ptr)
     }
 
-    /// Bytes of the application's memory as the device's own, where the device uses them in place.
+    /// Returns the bytes of the application's memory as the device's own, where the device uses
+    /// them in place.
     pub(super) fn in_place(&self, memory: MemoryIndex, at: u64, size: u64) -> Option<Slice> {
         let memory = memory.of(&self.copies).ok()?.get()?;
         let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
@@ -207,7 +208,7 @@ impl Store {
         unsafe { std::slice::from_raw_parts(self.host_ptr as *const u8, self.size as usize) }
     }
 
-    /// The allocation in a memory of the context, made if need be.
+    /// Returns the allocation in a memory of the context, made if need be.
     pub fn memory(&self, all: &Memories, memory: MemoryIndex) -> ClResult<&Arc<dyn Memory>> {
         let cell = memory.of(&self.copies)?;
         if let Some(memory) = cell.get() {

@@ -49,7 +49,7 @@ impl Mem {
         })
     }
 
-    /// A buffer over a part of an allocation (CL_MEM_USE_HOST_PTR with a pointer into it).
+    /// Returns a buffer over a part of an allocation (CL_MEM_USE_HOST_PTR with a pointer into it).
     pub(super) fn over(
         allocation: &Allocation,
         properties: Vec<cl::cl_mem_properties>,

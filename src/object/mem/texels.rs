@@ -31,7 +31,7 @@ pub struct Texels {
     coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
 }
 
-/// The rows of a box, slice by slice.
+/// Returns the rows of a box, slice by slice.
 fn rows(at: &ImageRegion, height: u32) -> impl Iterator<Item = Range<u64>> {
     let ([_, y, z], [_, rows, slices]) = (at.origin.map(u64::from), at.size.map(u64::from));
     let height = u64::from(height);
@@ -46,7 +46,7 @@ fn rows(at: &ImageRegion, height: u32) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// The boxes that rows of an image of that width and height make up, in their order.
+/// Returns the boxes that rows of an image of that width and height make up, in their order.
 fn boxes(mut range: Range<u64>, width: u32, height: u32) -> Vec<ImageRegion> {
     let mut all = Vec::new();
     let height = u64::from(height.max(1));
@@ -83,7 +83,7 @@ impl Texels {
         })
     }
 
-    /// The image in a memory of the context, made if need be.
+    /// Returns the image in a memory of the context, made if need be.
     pub(super) fn on(
         &self,
         context: &Context,
@@ -102,7 +102,7 @@ impl Texels {
         Ok(cell.get_or_init(|| made))
     }
 
-    /// The work on the rows of a box if this is the work on the box.
+    /// Returns the work on the rows of a box if this is the work on the box.
     fn touch_of_rows(&self, at: &ImageRegion, touch: Touch) -> Touch {
         match touch {
             Touch::Overwrite if at.size[0] != extent(&self.desc)[0] => Touch::Modify,

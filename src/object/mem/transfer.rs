@@ -107,8 +107,8 @@ pub fn room(size: usize) -> ClResult<Vec<u8>> {
     }
 }
 
-/// The rows of an image in host memory, one after the other. `y` and `z`: bytes from one second, and one third,
-/// coordinate to the next.
+/// Returns the rows of an image in host memory, one after the other. `y` and `z`: bytes from one
+/// second, and one third, coordinate to the next.
 ///
 /// # Safety
 /// The rows must be readable.
@@ -166,13 +166,13 @@ pub fn split(size: [u32; 3], element: usize, limit: u64) -> Vec<ImageRegion> {
     all
 }
 
-/// Bytes of a box.
+/// Returns the bytes of a box.
 pub fn volume(size: [u32; 3], element: usize) -> u64 {
     size.iter()
         .fold(element as u64, |all, n| all.saturating_mul(u64::from(*n)))
 }
 
-/// A part of a box, which counts from the box's first pixel, as it lies in the image.
+/// Returns a part of a box, which counts from the box's first pixel, as it lies in the image.
 pub fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
     let ([x, y, z], [px, py, pz]) = (at.origin, part.origin);
     ImageRegion {
@@ -225,7 +225,7 @@ pub fn fill_image(
     Ok(())
 }
 
-/// The contents of a box of an image that no command writes, packed.
+/// Returns the contents of a box of an image that no command writes, packed.
 pub fn image_bytes(
     device: &Ref<Device>,
     image: &Arc<dyn Image>,

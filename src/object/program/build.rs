@@ -221,7 +221,7 @@ impl Program {
 }
 
 impl Object<Program> {
-    /// clBuildProgram. With `notify` it returns at once and builds in a thread.
+    /// Implements clBuildProgram. With `notify` it returns at once and builds in a thread.
     pub fn build(
         self: &Arc<Self>,
         devices: Option<&[Ref<Device>]>,
@@ -249,7 +249,7 @@ impl Object<Program> {
         })
     }
 
-    /// clCompileProgram.
+    /// Implements clCompileProgram.
     pub fn compile(
         self: &Arc<Self>,
         devices: Option<&[Ref<Device>]>,

@@ -14,7 +14,8 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 impl Program {
-    /// The executables with their devices, and how they were built; an error when there is none.
+    /// Returns the executables with their devices, and how they were built; an error when there is
+    /// none.
     pub(in crate::object) fn executables(
         &self,
     ) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, Rules)>> {
@@ -36,7 +37,8 @@ impl Program {
         Ok(found)
     }
 
-    /// The build demands uniform work-groups: OpenCL C before 2.0, or -cl-uniform-work-group-size; precise errors: -g.
+    /// Returns the build demands uniform work-groups: OpenCL C before 2.0, or
+    /// -cl-uniform-work-group-size; precise errors: -g.
     pub(super) fn rules(&self, build: &DeviceBuild) -> Rules {
         let Ok(options) = BuildOptions::parse(&build.options, BuildCall::Build) else {
             return Rules::default();
@@ -49,7 +51,7 @@ impl Program {
         }
     }
 
-    /// CL_PROGRAM_KERNEL_NAMES, as a list.
+    /// Returns CL_PROGRAM_KERNEL_NAMES, as a list.
     pub fn kernel_names(&self) -> ClResult<Vec<String>> {
         let executables = self.executables()?;
         let first = executables.first().map(|(_, e, _)| e);
@@ -64,7 +66,7 @@ impl Program {
         Ok(self.executables()?.iter().any(|(_, e, _)| has(e)))
     }
 
-    /// CL_PROGRAM_BINARIES: one a device, empty where there is none.
+    /// Returns CL_PROGRAM_BINARIES: one a device, empty where there is none.
     pub fn binaries(&self) -> Vec<Vec<u8>> {
         let builds = self.builds.lock().clone();
         let spec_constants = self.spec_constants.lock().clone();
@@ -109,7 +111,7 @@ impl Program {
             .collect()
     }
 
-    /// clGetProgramBuildInfo.
+    /// Implements clGetProgramBuildInfo.
     pub fn build_info(
         &self,
         device: &Ref<Device>,
@@ -138,7 +140,8 @@ impl Program {
 }
 
 impl Object<Program> {
-    /// clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from [`Program::binaries`]).
+    /// Implements clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from
+    /// [`Program::binaries`]).
     pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match param {
             cl::CL_PROGRAM_REFERENCE_COUNT => out.write(self.api_refs()),

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 type LinkJob = (Vec<Linkable>, BuildOptions);
 
-/// clLinkProgram: the handle of the new program, and the error if linking failed (both, when it could begin). The
-/// application has its reference before `notify` is called, which may release it.
+/// Implements clLinkProgram: the handle of the new program, and the error if linking failed (both,
+/// when it could begin). The application has its reference before `notify` is called, which may
+/// release it.
 pub fn link(
     context: &Ref<Context>,
     devices: Option<&[Ref<Device>]>,

@@ -22,7 +22,7 @@ pub(in crate::queue) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
 pub(in crate::queue) trait Recorder {
     /// Mapped memory for this launch alone.
     fn room(&mut self, size: u64) -> ClResult<Piece>;
-    /// A buffer for what it prints.
+    /// Returns a buffer for what it prints.
     fn print_buffer(&mut self) -> ClResult<PrintBuffer>;
     /// Places a barrier between what was recorded and what follows, if only the launch itself asks for it.
     fn barrier(&mut self) -> ClResult;

@@ -37,7 +37,8 @@ fn not_yet(place: QueuePosition) -> Outcome {
     }
 }
 
-/// The base that the rows of a region count from, with `copy` counting from the start of the slice.
+/// Returns the base that the rows of a region count from, with `copy` counting from the start of
+/// the slice.
 fn rows_slice(
     mem: &Ref<Mem>,
     memory: MemoryIndex,
@@ -59,7 +60,8 @@ fn is_one_copy(a: &Arc<dyn Image>, b: &Arc<dyn Image>) -> bool {
     line(a) == line(b)
 }
 
-/// The rows of a part of a box in host memory, where `rows` are those of the box (as destination).
+/// Returns the rows of a part of a box in host memory, where `rows` are those of the box (as
+/// destination).
 fn part_rows(rows: &BufferCopy, part: &ImageRegion, element: u64) -> BufferCopy {
     let [_, y, z] = part.origin.map(u64::from);
     let [width, height, depth] = part.size.map(u64::from);
@@ -130,7 +132,7 @@ impl Queue {
         }
     }
 
-    /// The map of an image.
+    /// Returns the map of an image.
     pub(super) fn map_image(
         &self,
         state: &mut QueueState,
@@ -144,7 +146,7 @@ impl Queue {
         self.read_image(state, mem, &at, &host, &rows, how, idle)
     }
 
-    /// The end of a map of an image.
+    /// Returns the end of a map of an image.
     pub(super) fn unmap_image(
         &self,
         state: &mut QueueState,
@@ -167,7 +169,8 @@ impl Queue {
         }
     }
 
-    /// The outcome of a command that its operations are, unless there was no staging memory.
+    /// Returns the outcome of a command that its operations are, unless there was no staging
+    /// memory.
     fn staged(&self, state: &QueueState, slots: Result<Slots, QueuePosition>) -> Outcome {
         match slots {
             Ok(slots) => self.on_device(state, slots).into(),
@@ -175,8 +178,9 @@ impl Queue {
         }
     }
 
-    /// The host's side of a transfer as memory of the device, with the texels of a row and the rows of a slice, where the
-    /// device has that memory. `rows` are those of the box there, as destination.
+    /// Returns the host's side of a transfer as memory of the device, with the texels of a row and
+    /// the rows of a slice, where the device has that memory. `rows` are those of the box there, as
+    /// destination.
     fn host_texels(
         &self,
         host: &HostSide,
@@ -349,7 +353,7 @@ impl Queue {
         Ok(self.on_device(state, slots).into())
     }
 
-    /// A box of an image to packed bytes.
+    /// Returns a box of an image to packed bytes.
     fn image_to_slice(
         &self,
         state: &mut QueueState,

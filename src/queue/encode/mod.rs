@@ -90,7 +90,8 @@ pub struct Encoded {
     pub wait: bool,
 }
 
-/// The shadow of a map, if it is memory of the queue's device: where there are several memories it may be in another.
+/// Returns the shadow of a map, if it is memory of the queue's device: where there are several
+/// memories it may be in another.
 fn visible(mem: &Ref<Mem>, mapping: &Mapping) -> Option<Slice> {
     (!mem.store().is_shared())
         .then(|| mapping.shadow.clone())
@@ -411,7 +412,7 @@ impl Queue {
         Ok(encoded)
     }
 
-    /// A command that was carried out on the host just now, from `start` on.
+    /// Returns a command that was carried out on the host just now, from `start` on.
     pub(super) fn on_host(&self, state: &QueueState, start: u64) -> Encoded {
         let times = if self.is_measuring() {
             Times::Known(start, now_ns())
@@ -477,7 +478,8 @@ impl Call for HostCall {
 }
 
 impl QueueState {
-    /// A command will leave a part to the host: to the host thread, or to the caller if that waits.
+    /// Returns a command will leave a part to the host: to the host thread, or to the caller if
+    /// that waits.
     pub(super) fn prepare_host_part(&mut self, how: How) -> ClResult {
         if !how.blocking {
             self.host_thread()?;
@@ -485,7 +487,8 @@ impl QueueState {
         Ok(())
     }
 
-    /// A barrier between the operations of one command, where the stream does not place them itself.
+    /// Returns a barrier between the operations of one command, where the stream does not place
+    /// them itself.
     pub(super) fn unordered_barrier(&mut self) -> ClResult {
         if !self.in_order() {
             self.stream.barrier()?;

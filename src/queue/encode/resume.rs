@@ -10,13 +10,13 @@ use crate::object::grid::Dispatch;
 use crate::queue::transfer::staging::Piece;
 use spirv_lowering::interface::RESUME_HEADER;
 
-/// Work-items beyond the end of the ND-range have records, too.
+/// Returns the work-items beyond the end of the ND-range have records, too.
 fn items(launch: &Launch) -> u64 {
     let sizes = launch.grid.groups.iter().chain(&launch.grid.local);
     sizes.map(|&n| u64::from(n)).product()
 }
 
-/// Bytes of that memory.
+/// Returns the bytes of that memory.
 pub(in crate::queue) fn resume_size(launch: &Launch) -> u64 {
     let record = u64::from(launch.kernel.code.interface().resume_bytes);
     u64::from(RESUME_HEADER) + items(launch) * record

@@ -37,7 +37,7 @@ impl PrintBuffers {
         self.out.load(Ordering::Relaxed) >= MANY
     }
 
-    /// A buffer with an empty list of records.
+    /// Returns a buffer with an empty list of records.
     pub fn take(self: &Arc<Self>, device: &dyn backend::Device) -> ClResult<PrintBuffer> {
         let free = self.free.lock().pop();
         let memory = match free {

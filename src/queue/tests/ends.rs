@@ -12,7 +12,7 @@ unsafe extern "C" fn gone(_: *mut c_void, _: *mut c_void) {
     GONE.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Threads of this process that free objects.
+/// Returns the threads of this process that free objects.
 fn freeing() -> usize {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return 0;

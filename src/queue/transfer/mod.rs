@@ -34,8 +34,9 @@ fn dst_extent(region: &BufferCopy) -> u64 {
     extent(0, region, region.dst_row_pitch, region.dst_slice_pitch).end as u64
 }
 
-/// The device's memory behind the host side of a transfer, unless that is the very memory of the other side: an application
-/// may read a buffer into the memory that the buffer is made of, and the device cannot copy bytes onto themselves.
+/// Returns the device's memory behind the host side of a transfer, unless that is the very memory
+/// of the other side: an application may read a buffer into the memory that the buffer is made of,
+/// and the device cannot copy bytes onto themselves.
 fn other_memory<'a>(host: &'a HostSide, side: &Slice) -> Option<&'a Slice> {
     let range = |slice: &Slice| {
         let begin = slice.memory.address() + slice.offset;
@@ -275,8 +276,8 @@ impl Queue {
         Ok(self.on_device(state, slots).into())
     }
 
-    /// The host's side of a transfer as memory of the device, and the region with offsets in it, where the device has that
-    /// memory. `writes`: the device's side is the destination.
+    /// Returns the host's side of a transfer as memory of the device, and the region with offsets
+    /// in it, where the device has that memory. `writes`: the device's side is the destination.
     fn host_side(
         &self,
         host: &HostSide,

@@ -18,7 +18,7 @@ pub struct Allocation {
 static ALL: Mutex<BTreeMap<(u64, u64), (Allocation, usize)>, { rank::CHECKED_MEMORY }> =
     Mutex::new(BTreeMap::new());
 
-/// There is new memory.
+/// Adds an allocation.
 pub fn add(new: Allocation) {
     let mut all = ALL.lock();
     let entry = all.entry((new.base, new.size)).or_insert((new, 0));
@@ -65,7 +65,8 @@ pub struct Given {
 }
 
 impl Given {
-    /// These parts, begin and end of each. None at all: the launch may access all of any memory.
+    /// Creates the list of these parts, by begin and end. If it is empty, the launch may access all
+    /// memory.
     pub fn new(parts: &[(u64, u64)]) -> Self {
         let mut sorted = parts.to_vec();
         sorted.sort_unstable();

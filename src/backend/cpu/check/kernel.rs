@@ -38,7 +38,7 @@ pub struct CheckedKernel {
 static ENQUEUING: Mutex<(), { rank::CHECKED_LAUNCH }> = Mutex::new(());
 
 impl CheckedKernel {
-    /// For sub-groups of so many work-items.
+    /// Creates a checked kernel for sub-groups of `lanes` work-items.
     pub fn new(native: &dyn NativeCode, interface: &KernelInterface, lanes: u32) -> Self {
         let name = &interface.name;
         let module = parse_module(native.kir());

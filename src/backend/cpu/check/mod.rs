@@ -21,7 +21,7 @@ pub use kernel::{CheckedKernel, LaunchArgs};
 /// Bytes to both sides of memory that nothing may access.
 pub const ROOM: usize = 16 << 20;
 
-/// Are kernels checked in this process?
+/// Returns true if kernels are checked in this process.
 pub fn on() -> bool {
     crate::util::config::get().check.any()
 }

@@ -85,7 +85,7 @@ pub struct Real<'a> {
 }
 
 impl<'a> Real<'a> {
-    /// For a launch that was given this.
+    /// Creates the source for a launch with these parts of memory.
     pub fn new(given: &'a Given) -> Self {
         Self {
             given,
@@ -94,7 +94,8 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// Memory of the application that no object stands for, which kernels may access too (fine-grained system SVM).
+    /// Returns the part of the application's memory around an address for which there is no object,
+    /// and which kernels may access too (fine-grained system SVM).
     fn system(&mut self, address: u64) -> Option<Allocation> {
         let (before, after) = allocations::around(address);
         let room = |one: &Allocation| if one.imported { NEAR } else { ROOM };
