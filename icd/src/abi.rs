@@ -110,7 +110,7 @@ impl<T> In<T> {
         self.0 as usize
     }
 
-    /// As a pointer to another type, which the specification gives to what is pointed at.
+    /// Casts to a pointer of the type that the specification gives to the data.
     pub fn cast<U>(self) -> In<U> {
         In(self.0.cast())
     }
@@ -156,7 +156,8 @@ impl In<c_char> {
 }
 
 impl In<usize> {
-    /// As many sizes as there are work dimensions, at most three, then zeros; `None` for NULL.
+    /// Reads as many sizes as there are work dimensions, at most three, then zeros. Returns `None`
+    /// for NULL.
     pub fn sizes(self, dims: cl_uint) -> Option<[usize; 3]> {
         if self.0.is_null() {
             return None;
@@ -171,7 +172,8 @@ impl In<usize> {
 }
 
 impl In<c_void> {
-    /// `size` bytes; `None` for NULL and for sizes that no object can have. They must not be used after the call.
+    /// Returns `size` bytes, or `None` for NULL and for sizes that no object can have. They must
+    /// not be used after the call.
     pub fn bytes<'a>(self, size: usize) -> Option<&'a [u8]> {
         if self.0.is_null() || size > isize::MAX as usize {
             return None;
@@ -216,7 +218,7 @@ impl<T> Out<T> {
         }
     }
 
-    /// As a pointer to read from, where the headers forgot a `const`.
+    /// Converts to a pointer to read from, where the headers lack a `const`.
     pub fn input(self) -> In<T> {
         In(self.0)
     }
@@ -241,7 +243,7 @@ pub fn publish_event(place: Out<cl::cl_event>, event: Ref<Event>) {
     }
 }
 
-/// A list of objects that must not be empty.
+/// Looks up a list of objects that must not be empty.
 pub fn objects<T: Body>(count: cl_uint, list: In<*mut c_void>) -> ClResult<Vec<Ref<T>>> {
     match list.array(count as usize) {
         Some(handles) if count > 0 => handles.into_iter().map(|h| handle::lookup(h)).collect(),
@@ -249,7 +251,7 @@ pub fn objects<T: Body>(count: cl_uint, list: In<*mut c_void>) -> ClResult<Vec<R
     }
 }
 
-/// A list of objects that may be left out, with both NULL and 0.
+/// Looks up a list of objects that may be left out, with both NULL and 0.
 pub fn optional_objects<T: Body>(
     count: cl_uint,
     list: In<*mut c_void>,

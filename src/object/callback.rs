@@ -39,7 +39,7 @@ impl<F> Callback<F> {
         }
     }
 
-    /// From a C pointer that may be null; user data without a function is an error.
+    /// Wraps a C pointer that may be null; user data without a function is an error.
     pub fn optional(function: Option<F>, user_data: *mut c_void) -> ClResult<Option<Self>> {
         match function {
             Some(function) => Ok(Some(Self::new(function, user_data))),

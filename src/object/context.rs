@@ -113,7 +113,7 @@ impl Context {
         self.memories.of(self.device_index(device)?)
     }
 
-    /// Memory with an address that the application got.
+    /// Returns the memory with an address that the application has.
     pub fn allocations(&self) -> &Allocations {
         &self.allocations
     }
@@ -127,7 +127,7 @@ impl Context {
         found
     }
 
-    /// Shared virtual memory that several of its memories have at one address.
+    /// Returns the shared virtual memory that several devices have at one address.
     pub(super) fn mirror(&self) -> &Mirror {
         &self.mirror
     }
@@ -137,7 +137,7 @@ impl Context {
         &self.addressed
     }
 
-    /// Memory of the host that devices reach besides allocations.
+    /// Returns the memory of the host that devices access besides allocations.
     pub(crate) fn reachable(&self) -> &Reachable {
         &self.reachable
     }
@@ -162,14 +162,14 @@ impl Context {
         self.follows_pointers.load(Ordering::SeqCst) || self.has_host_backing()
     }
 
-    /// A kernel was launched that may touch any memory of the host.
+    /// Records the launch of a kernel that may access any memory of the host.
     pub(crate) fn note_pointers_followed(&self) {
         if !self.follows_pointers.load(Ordering::Relaxed) {
             self.follows_pointers.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Such a kernel may be under way in one of its queues.
+    /// Returns true if such a kernel may be pending in one of its queues.
     pub(crate) fn pointers_are_followed(&self) -> bool {
         self.follows_pointers.load(Ordering::SeqCst)
             && self
@@ -229,7 +229,7 @@ impl Context {
             > 1
     }
 
-    /// The queues that are alive.
+    /// Returns the queues that are alive.
     pub(crate) fn queues(&self) -> Vec<Arc<dyn ContextQueue>> {
         self.queues
             .lock()

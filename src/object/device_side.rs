@@ -90,7 +90,7 @@ pub struct DeviceSide {
 }
 
 impl DeviceSide {
-    /// Without any queue.
+    /// Creates the state without any queue.
     pub fn new(device: &dyn Device) -> ClResult<Self> {
         Ok(Self {
             events: EventsMemory::new(device, MAX_EVENTS)?,
@@ -107,7 +107,7 @@ impl DeviceSide {
         })
     }
 
-    /// A queue's memory is there.
+    /// Adds the memory of a queue.
     pub(super) fn add(&self, memory: &Arc<QueueMemory>) {
         let mut queues = self.queues.lock();
         queues.retain(|known| known.strong_count() > 0);
@@ -127,7 +127,7 @@ impl DeviceSide {
         queue
     }
 
-    /// The default queue is this one from now on.
+    /// Makes a queue the default queue.
     pub(super) fn set_default(&self, queue: Weak<dyn Any + Send + Sync>) {
         *self.default.lock() = Some(queue);
     }
@@ -167,12 +167,12 @@ impl DeviceSide {
         }
     }
 
-    /// A tree is over.
+    /// Removes a launch tree that is complete.
     pub fn forget(&self, number: u32) {
         self.trees.lock().remove(&number);
     }
 
-    /// A launch that may write records begins to exist.
+    /// Registers a launch that may write records.
     pub fn under_way(self: &Arc<Self>) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         UnderWay(self.clone())
@@ -211,7 +211,7 @@ impl DeviceSide {
         stuck
     }
 
-    /// A tree is over, and this point reached.
+    /// Records that a launch tree is complete, at this point.
     pub fn note_tree(&self, point: Point) {
         let mut points = self.last_points.lock();
         points.retain(|known| !Arc::ptr_eq(&known.timeline, &point.timeline));

@@ -47,15 +47,15 @@ pub trait Owner: ContextQueue {
     fn measures(&self) -> bool;
     /// Makes the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
-    /// One of the events that a pending command waits for has changed.
+    /// Notifies that an event which a pending command waits for has changed.
     fn dependency_met(&self, command: u64);
-    /// A host task is over that pending commands may wait for.
+    /// Notifies that a host task is complete that pending commands may wait for.
     fn host_task_done(&self);
     /// Encodes pending commands that have become ready. Called through [`wake`] only.
     fn pump(&self);
     /// Returns the start and end over all of the slots, which are freed.
     fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
-    /// The slots will not be asked for.
+    /// Frees slots whose times are not needed.
     fn discard_times(&self, slots: &[ProfileSlot]);
 }
 
@@ -354,7 +354,7 @@ impl Object<Event> {
         status
     }
 
-    /// The host thread will complete it anyhow.
+    /// Marks the event as one that the host thread will complete.
     pub(crate) fn set_watched(&self) {
         self.state.lock().watched = true;
     }
@@ -468,7 +468,7 @@ impl Object<Event> {
         }
     }
 
-    /// The callbacks that are due when the command has been submitted.
+    /// Returns the callbacks that are due when the command has been submitted.
     pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Notifications {
         let mut state = self.state.lock();
         let mut due: SmallVec<[_; 1]> = SmallVec::new();
@@ -487,8 +487,8 @@ impl Object<Event> {
         }
     }
 
-    /// The pending command has been encoded. Returns whether the host executor must complete the event (then it counts as
-    /// watched), and what to notify.
+    /// Marks the pending command as encoded. Returns whether the host executor must complete the
+    /// event (then it counts as watched), and what to notify.
     pub(crate) fn mark_recorded(
         self: &Arc<Self>,
         place: Recorded,
@@ -638,8 +638,8 @@ impl Object<Event> {
         }
     }
 
-    /// When a command that is over was queued, submitted, started and ended, on a queue that measures; the status of one that
-    /// failed.
+    /// Returns when a complete command was queued, submitted, started and ended, on a queue that
+    /// measures, or the status of one that failed.
     pub(crate) fn measured(self: &Arc<Self>) -> Result<[u64; 4], cl_int> {
         match self.status() {
             COMPLETE => self.times().map_err(|error| error.code),
@@ -647,7 +647,7 @@ impl Object<Event> {
         }
     }
 
-    /// Queued, submit, start and end, in nanoseconds, in that order.
+    /// Returns the times queued, submit, start and end, in nanoseconds.
     fn times(self: &Arc<Self>) -> ClResult<[u64; 4]> {
         let Some(owner) = self.owner.as_ref().filter(|owner| owner.measures()) else {
             return err(
@@ -803,7 +803,7 @@ pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// Returns CLOCK_MONOTONIC in nanoseconds.
 pub fn now_ns() -> u64 {
     crate::util::monotonic_ns()
 }

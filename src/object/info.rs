@@ -47,7 +47,7 @@ pub struct InfoOut<'a> {
 }
 
 impl<'a> InfoOut<'a> {
-    /// From `param_value` with its size, and `param_value_size_ret`.
+    /// Creates the output from `param_value` with its size, and `param_value_size_ret`.
     pub fn new(
         buffer: Option<&'a mut [MaybeUninit<u8>]>,
         size_ret: Option<&'a mut MaybeUninit<usize>>,
@@ -77,7 +77,7 @@ impl<'a> InfoOut<'a> {
     }
 }
 
-/// `Err` for a parameter name that the object does not know.
+/// Returns the error for a parameter name that the object does not know.
 pub fn unknown<T>(param: cl_uint) -> ClResult<T> {
     err(
         CL_INVALID_VALUE,
@@ -306,12 +306,12 @@ pub fn version(major: u32, minor: u32, patch: u32) -> cl_uint {
     (major & 0x3ff) << 22 | (minor & 0x3ff) << 12 | patch & 0xfff
 }
 
-/// "OpenCL 3.0 PUMICE"
+/// Returns the version string, such as "OpenCL 3.0 PUMICE".
 pub fn version_string((major, minor): (u32, u32)) -> String {
     format!("OpenCL {major}.{minor} {VENDOR_SUFFIX}")
 }
 
-/// Versioned names as the `*_WITH_VERSION` queries list them.
+/// Returns versioned names as the `*_WITH_VERSION` queries list them.
 pub fn name_versions(list: &[Versioned]) -> Vec<cl_name_version> {
     list.iter()
         .map(|&(name, (major, minor, patch))| name_version(name, major, minor, patch))

@@ -20,7 +20,8 @@ const TURN: Duration = Duration::from_millis(5);
 pub struct After(Vec<(Arc<dyn ContextQueue>, u64)>);
 
 impl After {
-    /// All that is recorded in a context now. `None`: it is over.
+    /// Returns the queues of a context with their present positions, or `None` if all recorded work
+    /// is complete.
     pub fn queues(context: &Context) -> Option<Self> {
         let mut busy: Vec<(Arc<dyn ContextQueue>, u64)> = Vec::new();
         for queue in context.queues() {

@@ -53,7 +53,7 @@ impl NativeKernel {
         &self.buffers
     }
 
-    /// Their memory.
+    /// Returns the memory that they use.
     pub fn uses(&self) -> &[Use] {
         &self.uses
     }

@@ -52,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// When the timeline reaches this value, everything recorded so far is done.
+    /// Returns the timeline value at which everything recorded so far is complete.
     pub fn recorded(&self) -> u64 {
         self.recorded.load(Ordering::Acquire)
     }
@@ -74,7 +74,7 @@ impl Progress {
         until != 0 && self.timeline.completed().unwrap_or(0) < until
     }
 
-    /// Such a kernel was recorded, to be done at this value.
+    /// Records a kernel that follows pointers, and completes at this value.
     pub(crate) fn set_follows(&self, value: u64) {
         sync::raise(&self.follows, value, Ordering::SeqCst);
     }
@@ -98,7 +98,8 @@ impl Progress {
         self.pending.store(count, Ordering::Release);
     }
 
-    /// Whether a pending command waits for a host task, so that the executor reports the end of each.
+    /// Sets whether a pending command waits for a host task, so that the executor reports the end
+    /// of each.
     pub(crate) fn watch_host(&self, watched: bool) {
         self.host_watched.store(watched, Ordering::SeqCst);
     }
@@ -164,7 +165,7 @@ pub trait ContextQueue: Send + Sync {
     fn handle(&self) -> *mut c_void;
     /// Its device.
     fn device(&self) -> &Ref<Device>;
-    /// How far it is.
+    /// Returns its progress.
     fn progress(&self) -> &Arc<Progress>;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);

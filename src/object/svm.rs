@@ -88,7 +88,7 @@ impl HostShared for Allocation {
     }
 }
 
-/// Every entry is one.
+/// Returns an entry as an allocation, which every entry is.
 fn known(entry: Arc<dyn HostShared>) -> Option<Arc<Allocation>> {
     let any: Arc<dyn Any + Send + Sync> = entry;
     any.downcast().ok()
@@ -241,7 +241,8 @@ pub(super) fn make(
     Ok(allocation)
 }
 
-/// Memory on each of the devices, none of which has that of another, all at one address. Devices that read the host's memory by its address see the same.
+/// Allocates memory on each of the devices, all at one address. Devices that read the host's memory
+/// by its address share the same bytes.
 fn memories(
     context: &Context,
     devices: &[&Ref<Device>],
@@ -290,8 +291,8 @@ fn memories(
         .collect()
 }
 
-/// The application has released a context. Without an object left that could use its allocations they are freed, as
-/// nobody can free them any more; they hold the context.
+/// Frees the allocations of a context that the application has released, if no object is left that
+/// could use them: nobody can free them any more, and they keep the context alive.
 pub fn abandon(context: &Ref<Context>) {
     context.allocations().clear(|count| {
         let held_by_us = count + 1;

@@ -277,7 +277,7 @@ impl Children<'_> {
         }
     }
 
-    /// A record has come.
+    /// Accepts a record.
     fn accept(&mut self, found: Found, queue: Arc<QueueMemory>) {
         let events = self.tree.enqueues.on_device.events();
         let Some(record) = queue.read(found) else {
@@ -333,7 +333,7 @@ impl Children<'_> {
         self.ready.push_back(child);
     }
 
-    /// Children whose events were completed by others.
+    /// Processes children whose events were completed by others.
     fn look_at_foreign(&mut self) {
         if self.foreign.is_empty() {
             return;
@@ -352,14 +352,14 @@ impl Children<'_> {
         }
     }
 
-    /// A child leaves its queue: it no longer waits for anything.
+    /// Removes a child from its queue, since it no longer waits for anything.
     fn leave_queue(&self, child: &Child) {
         let events = self.tree.enqueues.on_device.events();
         child.queue.free(child.record.size);
         child.record.waits.iter().for_each(|&e| events.release(e));
     }
 
-    /// A child that will not be launched.
+    /// Ends a child that will not be launched.
     fn give_up(&mut self, child: Child, status: cl_int) {
         self.leave_queue(&child);
         let now = now_ns();
@@ -437,7 +437,8 @@ impl Children<'_> {
         }
     }
 
-    /// The times of a complete event, of which the record has a reference, are to be written with the next batch.
+    /// Writes the times of a complete event, of which the record has a reference, with the next
+    /// batch.
     fn write_times(&mut self, event: u64, to: u64) {
         let events = self.tree.enqueues.on_device.events();
         self.times.push((to, events.times(event)));
@@ -556,7 +557,7 @@ impl Children<'_> {
         self.record_child(&launch, node).map(Some)
     }
 
-    /// Memory with these bytes for the batch.
+    /// Allocates memory with these bytes for the batch.
     fn piece(&mut self, bytes: &[u8]) -> ClResult<Piece> {
         let piece = self.room(bytes.len().max(8) as u64)?;
         piece.write(bytes);

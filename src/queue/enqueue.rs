@@ -257,7 +257,7 @@ impl Queue {
         turn
     }
 
-    /// Something in the wait list has failed.
+    /// Fails a request whose wait list has an event that failed.
     fn fail_request(
         &self,
         request: &Request<'_>,
@@ -333,7 +333,8 @@ impl Queue {
         }
     }
 
-    /// A command is recorded, or done: makes its event, posts its host task, waits for it if the caller does.
+    /// Finishes a request that is recorded, or done: makes its event, posts its host task, and
+    /// waits for it if the caller does.
     #[inline]
     fn finish_request(
         &self,

@@ -101,12 +101,12 @@ impl PendingCommands {
         self.ready.pop_front()
     }
 
-    /// A command is to be looked at once more.
+    /// Marks a command to be looked at once more.
     pub fn look_again(&mut self, number: u64) {
         self.ready.push_back(number);
     }
 
-    /// Something that a command waited for has come.
+    /// Records that a dependency of a command is met.
     pub fn met(&mut self, number: u64) {
         let Some(pending) = self.get_mut(number) else {
             return;
@@ -122,7 +122,7 @@ impl PendingCommands {
         self.barrier.as_ref().map(|(_, event)| event)
     }
 
-    /// Every later command waits for this one.
+    /// Makes every later command wait for this one.
     pub fn set_barrier(&mut self, number: u64, event: Ref<Event>) {
         self.barrier = Some((number, event));
     }

@@ -29,7 +29,8 @@ enum Look {
 }
 
 impl Look {
-    /// Nobody looks at the command again. Its event is dropped here: as long as we hold it, it counts as held.
+    /// Drops the event of a command that is no longer pending. The command counts as pending up to
+    /// here.
     fn gone(pending: Pending) -> Self {
         Self::Gone(Box::new((pending.command, pending.deps)))
     }

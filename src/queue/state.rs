@@ -170,7 +170,7 @@ impl QueueState {
         self.stream.end_command(observed);
     }
 
-    /// The event of the open command.
+    /// Adds the event of the open command.
     pub fn add_open_event(&mut self, event: Ref<Event>) {
         self.open_events.push(event);
         if self.observed == Observed::No {
@@ -178,7 +178,7 @@ impl QueueState {
         }
     }
 
-    /// Host tasks up to the last that is over are done: commands that waited for them are to be looked at.
+    /// Marks commands to be looked at that waited for host tasks which are complete.
     pub fn host_tasks_done(&mut self) {
         let done = self.progress.host_done();
         let more = self.pending.host_done(done);
@@ -214,12 +214,12 @@ impl QueueState {
         Ok(slot)
     }
 
-    /// An operation that takes a while is among those recorded.
+    /// Counts a recorded operation that takes a while.
     pub fn note_work(&mut self, amount: u64) {
         self.heavy |= amount >= HEAVY;
     }
 
-    /// Everything recorded from now on comes after everything before.
+    /// Orders everything recorded from now on after everything before.
     pub fn barrier(&mut self) -> ClResult {
         if self.last_barrier < self.order {
             self.stream.barrier()?;

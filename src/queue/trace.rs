@@ -64,7 +64,7 @@ static COLLECTING: Mutex<()> = Mutex::new(());
 /// The number of the last arrow.
 static ARROWS: AtomicU64 = AtomicU64::new(0);
 
-/// A queue is used from now on.
+/// Records that a queue is in use.
 pub fn begin() {
     trace::set_collector(collect);
 }
@@ -161,7 +161,8 @@ impl Lanes {
         crate::handle::lookup::<super::Queue>(self.handle as *const std::ffi::c_void).is_ok()
     }
 
-    /// `times`: queued, submit, start and end; the status in their place if there are none.
+    /// Writes the slices of a command. `times`: queued, submit, start and end, or the status if
+    /// there are none.
     fn write(&mut self, one: &Waiting, times: Result<[u64; 4], cl::cl_int>) {
         let ([queued, submit, start, end], status) = match times {
             Ok(times) => (times, Cow::Borrowed("complete")),

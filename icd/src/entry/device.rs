@@ -44,7 +44,7 @@ pub fn get_info(
     device.query(param, out).map(drop)
 }
 
-/// Root devices are not counted.
+/// Implements clRetainDevice. Root devices are not counted.
 pub fn retain(device: Handle) -> ClResult {
     match device.object::<Device>()?.parent() {
         None => Ok(()),
@@ -52,7 +52,7 @@ pub fn retain(device: Handle) -> ClResult {
     }
 }
 
-/// Root devices are not counted.
+/// Implements clReleaseDevice. Root devices are not counted.
 pub fn release(device: Handle) -> ClResult {
     match device.object::<Device>()?.parent() {
         None => Ok(()),

@@ -49,7 +49,7 @@ pub fn unload_compiler() -> ClResult {
     Ok(())
 }
 
-/// As [`unload_compiler`].
+/// Does the same as [`unload_compiler`].
 pub fn unload_platform_compiler(platform: Handle) -> ClResult {
     handle::lookup::<Platform>(platform.as_ptr())?;
     unload_compiler()

@@ -63,7 +63,7 @@ pub fn create_with_binary(
     abi::publish(program.ok_or_else(|| ClError::new(cl::CL_INVALID_BINARY, "a binary was refused")))
 }
 
-/// There are no built-in kernels.
+/// Fails, as there are no built-in kernels.
 pub fn create_with_built_in_kernels(
     context: Handle,
     num_devices: cl_uint,
@@ -138,7 +138,7 @@ pub fn compile(
     program.compile(devices.as_deref(), &options, &included, notify)
 }
 
-/// The program is returned even when linking fails, for its build log.
+/// Links programs. The program is returned even when linking fails, for its build log.
 #[allow(clippy::too_many_arguments)]
 pub fn link(
     context: Handle,

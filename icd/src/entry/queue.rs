@@ -37,7 +37,8 @@ pub fn create_old(
     abi::publish(Queue::with_flags(&context, &device, properties))
 }
 
-/// Deprecated by OpenCL 1.1: an error for every queue of a later device.
+/// Fails for every queue of a later device than OpenCL 1.0, as the function is deprecated since
+/// 1.1.
 pub fn set_property(
     queue: Handle,
     _properties: cl_command_queue_properties,

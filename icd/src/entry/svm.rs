@@ -45,7 +45,7 @@ pub fn get_pipe_info(
         .map(drop)
 }
 
-/// NULL, without a code, says that something is wrong.
+/// Allocates shared virtual memory. NULL, without a code, reports an error.
 pub fn alloc(
     context: Handle,
     flags: cl_svm_mem_flags,

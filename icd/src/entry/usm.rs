@@ -154,7 +154,7 @@ pub fn enqueue_migrate(
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
-/// No advice is defined; 0 is none.
+/// Enqueues no work, as no advice is defined; 0 is none.
 pub fn enqueue_advise(
     queue: Handle,
     pointer: In<c_void>,

@@ -46,8 +46,8 @@ impl ExecInfo {
 }
 
 impl Kernel {
-    /// The argument is a pointer to global or constant memory: any value may be set; one that is in no allocation is
-    /// memory of the host, or not to be followed.
+    /// Sets an argument that is a pointer to global or constant memory. Any value may be set; one
+    /// that is in no allocation is memory of the host, or must not be followed.
     fn set_pointer(&self, index: cl_uint, address: usize) -> ClResult {
         let found = self.program.context().allocations().find(address);
         let value = Value::Pointer {
@@ -207,7 +207,7 @@ fn addresses(size: usize, value: Option<&[u8]>) -> ClResult<Vec<usize>> {
     Ok(list.iter().map(|one| usize::from_ne_bytes(*one)).collect())
 }
 
-/// A cl_bool.
+/// Reads a cl_bool.
 fn boolean(size: usize, value: Option<&[u8]>) -> Option<bool> {
     let bytes = value.filter(|bytes| bytes.len() == size)?;
     Some(cl::cl_bool::from_ne_bytes(bytes.try_into().ok()?) != 0)

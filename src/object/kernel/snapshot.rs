@@ -19,7 +19,8 @@ use spirv_lowering::interface::{
 use std::sync::{Arc, OnceLock};
 
 impl Kernel {
-    /// Everything a launch on `device`, by that queue, needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
+    /// Returns everything that a launch on `device`, by that queue, needs, or
+    /// CL_INVALID_KERNEL_ARGS when an argument is not set.
     pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<Box<KernelLaunch>> {
         self.snapshot_of(device, queue, false)
     }

@@ -90,7 +90,7 @@ pub fn supported_formats(
 }
 
 impl Image {
-    /// Geometry, format, extents.
+    /// Returns geometry, format and extents.
     pub fn desc(&self) -> &ImageDesc {
         &self.desc
     }
@@ -133,7 +133,7 @@ impl Image {
         }
     }
 
-    /// The same texels as another's.
+    /// Returns true if the image has the same texels as another.
     pub fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.texels, &other.texels)
     }
@@ -403,7 +403,7 @@ impl Mem {
         }))
     }
 
-    /// Only another view of the same texels: sRGB or not, depth or one channel.
+    /// Creates another view of the same texels: sRGB or not, depth or one channel.
     fn image_of_image(
         parent: &Ref<Mem>,
         properties: Vec<cl_mem_properties>,

@@ -205,14 +205,14 @@ impl Mem {
     }
 }
 
-/// The unmap is recorded: what comes now comes after it.
+/// Ends a map whose unmap is recorded, so that later commands come after it.
 pub(crate) fn over(mem: &Mem, mapping: &Mapping) {
     if !mem.store.is_svm() {
         mem.context.reachable().remove(&mapping.range(), true);
     }
 }
 
-/// The command of a map is held, or no longer.
+/// Records whether the command of a map is pending.
 pub(crate) fn set_held(mem: &Mem, mapping: &Mapping, held: bool) {
     let mut mappings = mem.mappings.lock();
     if let Some(known) = mappings.iter_mut().find(|m| m.id == mapping.id) {
@@ -220,7 +220,7 @@ pub(crate) fn set_held(mem: &Mem, mapping: &Mapping, held: bool) {
     }
 }
 
-/// The map never came to be (its command failed): its pointer is no longer one.
+/// Removes a map whose command failed: its pointer is no longer valid.
 pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
     let mut mappings = mem.mappings.lock();
     // It may have been unmapped by now; nothing is left to do then.
@@ -231,7 +231,7 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
     }
 }
 
-/// The unmap was refused: the map stands.
+/// Restores a map whose unmap was refused.
 pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
     let at = mem.origin + mapping.offset;
     if let Some(shadow) = &mapping.shadow {

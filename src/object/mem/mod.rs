@@ -92,7 +92,8 @@ impl Mem {
         self.parent.as_ref().map_or(self, |parent| parent.root())
     }
 
-    /// As [`Mem::note_written`]. CL_INVALID_OPERATION if no command may write it.
+    /// Does the same as [`Mem::note_written`], or returns CL_INVALID_OPERATION if no command may
+    /// write it.
     pub fn check_written(&self) -> ClResult {
         if self.is_immutable() {
             return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
@@ -148,7 +149,8 @@ impl Mem {
         self.parent.as_ref()
     }
 
-    /// First byte within the store, which objects over shared virtual memory need not begin.
+    /// Returns the first byte within the store, which objects over shared virtual memory need not
+    /// begin.
     pub fn origin(&self) -> usize {
         self.origin
     }
@@ -270,8 +272,8 @@ impl Mem {
 }
 
 impl Drop for Mem {
-    /// Destructor callbacks run, and memory of the application is let go, only when the commands that use the object
-    /// have finished.
+    /// Runs destructor callbacks, and releases memory of the application, which happens only when
+    /// the commands that use the object have completed.
     fn drop(&mut self) {
         if self.is_buffer() && self.host_ptr != 0 && self.parent.is_none() && !self.store.is_svm() {
             let range = self.host_ptr..self.host_ptr + self.size;

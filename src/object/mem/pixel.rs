@@ -102,14 +102,15 @@ pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
     pixel
 }
 
-/// Rounded to nearest even and saturated; NaN is 0.
+/// Converts to a normalised number, rounded to nearest even and saturated; NaN is 0.
 fn unorm(word: u32, scale: f32) -> u32 {
     (f32::from_bits(word) * scale)
         .round_ties_even()
         .clamp(0.0, scale) as u32
 }
 
-/// As [`unorm`]; -1 is the negated scale, and one below it saturates to the type's least value.
+/// Converts as [`unorm`] does, with a sign; -1 is the negated scale, and one below it saturates to
+/// the type's least value.
 fn snorm(word: u32, scale: f32) -> i32 {
     (f32::from_bits(word) * scale)
         .round_ties_even()
@@ -128,7 +129,7 @@ fn to_srgb(linear: f32) -> f32 {
     }
 }
 
-/// Rounded to nearest even.
+/// Rounds to half precision, to nearest even.
 fn half_from(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16 & 0x8000) as u16;

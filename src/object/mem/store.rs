@@ -309,8 +309,8 @@ impl Store {
         transfer::upload(target, memory, range.start, part.unwrap_or_default())
     }
 
-    /// Memory that the host sees while a range of the object is mapped, and where the range begins in it. Ranges within
-    /// one that is mapped already share its memory.
+    /// Returns the memory that the host accesses while a range of the object is mapped, and where
+    /// the range begins in it. Ranges within one that is mapped already share its memory.
     pub(super) fn shadow(
         &self,
         all: &Memories,
@@ -346,7 +346,7 @@ impl Store {
         Ok((memory, 0))
     }
 
-    /// A map through a shadow is there again.
+    /// Counts a map through a shadow again.
     pub(super) fn retain_shadow(&self, slice: &Slice, at: u64) {
         let mut shadows = self.shadows.lock();
         match shadows
@@ -362,7 +362,7 @@ impl Store {
         }
     }
 
-    /// One map through a shadow is over.
+    /// Releases a map through a shadow.
     pub(super) fn release_shadow(&self, memory: &Arc<dyn Memory>) {
         let mut shadows = self.shadows.lock();
         if let Some(shadow) = shadows.iter_mut().find(|s| Arc::ptr_eq(&s.memory, memory)) {

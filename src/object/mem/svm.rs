@@ -19,8 +19,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 impl Mem {
-    /// For an allocation of shared virtual memory at `address`, with what each memory of the context that has it has
-    /// there. Several are the same bytes, unless they are `separate`.
+    /// Creates the store of an allocation of shared virtual memory at `address`, from the memory
+    /// that each memory of the context has there. Several are the same bytes, unless they are
+    /// `separate`.
     pub(crate) fn shared(
         context: &Ref<Context>,
         flags: cl_mem_flags,
@@ -96,13 +97,13 @@ impl Mem {
         mapping
     }
 
-    /// The host sees the device's bytes at its own address without maps.
+    /// Returns true if the host accesses the device's bytes at its own address without maps.
     pub(crate) fn is_seen_by_host(&self) -> bool {
         self.store.is_seen_by_host()
     }
 }
 
-/// Memory of `owner` as another device sees it, if it does at the same address.
+/// Returns the memory of `owner` as another device accesses it, if it does at the same address.
 pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<Arc<dyn Memory>> {
     let address = owner.address();
     // Where the bytes are a device's own, the host has plain memory at the same address.

@@ -95,7 +95,7 @@ pub fn between(
     Ok(())
 }
 
-/// Room for so many bytes, or CL_OUT_OF_HOST_MEMORY: applications choose the size.
+/// Allocates that many bytes, or returns CL_OUT_OF_HOST_MEMORY: applications choose the size.
 pub fn room(size: usize) -> ClResult<Vec<u8>> {
     let mut bytes = Vec::new();
     match bytes.try_reserve_exact(size) {

@@ -294,12 +294,12 @@ impl Object<Program> {
     }
 }
 
-/// `Err`: what the build log says of a capability that the device lacks.
+/// Checks that the device has the capabilities of a module. The error is the text of the build log.
 fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
     compile::check::capabilities::check(words, &device.features().spirv_capabilities())
 }
 
-/// SPIR-V modules, as what is linked.
+/// Returns SPIR-V modules in the form that can be linked.
 pub(super) fn linkables(modules: &[SpirvModule]) -> Vec<Linkable> {
     modules.iter().cloned().map(Linkable::Spirv).collect()
 }

@@ -68,8 +68,8 @@ fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
     starts.map(part).collect()
 }
 
-/// Before a launch: the images beside buffers get the buffers' texels. `memory`: that of the device; `queue`: whose
-/// images.
+/// Copies the buffers' texels to the images beside them, before a launch. `memory`: that of the
+/// device; `queue`: whose images.
 pub(in crate::queue) fn fill_shown_images(
     to: &mut impl Recorder,
     memory: MemoryIndex,
@@ -79,7 +79,7 @@ pub(in crate::queue) fn fill_shown_images(
     show(to, memory, queue, kernel, false)
 }
 
-/// After a launch: the buffers get back what the kernel wrote.
+/// Copies what the kernel wrote back to the buffers, after a launch.
 pub(in crate::queue) fn empty_shown_images(
     to: &mut impl Recorder,
     memory: MemoryIndex,

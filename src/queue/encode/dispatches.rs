@@ -20,7 +20,7 @@ pub(in crate::queue) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
 
 /// Where launches are recorded.
 pub(in crate::queue) trait Recorder {
-    /// Mapped memory for this launch alone.
+    /// Allocates mapped memory for this launch alone.
     fn room(&mut self, size: u64) -> ClResult<Piece>;
     /// Returns a buffer for what it prints.
     fn print_buffer(&mut self) -> ClResult<PrintBuffer>;

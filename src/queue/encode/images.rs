@@ -28,7 +28,7 @@ const PART: u64 = 4 << 20;
 /// The outcome of a step that needs staging memory: its result, or when there will be some.
 type Staged<T> = ClResult<Result<T, QueuePosition>>;
 
-/// A command that has to begin anew when the queue has come to a place.
+/// Returns the outcome for a command that has to begin anew when the queue has reached a position.
 fn not_yet(place: QueuePosition) -> Outcome {
     Outcome::Unfinished {
         parts: 0,
@@ -407,7 +407,7 @@ impl Queue {
         Ok(Ok(slots))
     }
 
-    /// Packed bytes to a box of an image.
+    /// Copies packed bytes to a box of an image.
     fn slice_to_image(
         &self,
         state: &mut QueueState,

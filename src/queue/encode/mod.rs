@@ -269,7 +269,7 @@ impl Queue {
         self.encode_write(state, mem, &host, &region, how, idle)
     }
 
-    /// A copy or fill within the device's memory is among what is recorded.
+    /// Counts a recorded copy or fill within the device's memory.
     pub(super) fn note_copy(&self, state: &mut QueueState, bytes: u64) {
         let fast = self.target.device.backend().caps().fast_copies;
         state.note_work(if fast { bytes / 8 } else { bytes });
@@ -333,7 +333,7 @@ impl Queue {
         }
     }
 
-    /// Memory of the host as the device's, where that reaches all of it.
+    /// Returns memory of the host as the device's, if the device can access all of it.
     pub(super) fn host_slice(&self, range: std::ops::Range<usize>) -> Option<Slice> {
         let size = (range.end - range.start) as u64;
         let memory = self
@@ -455,7 +455,8 @@ impl Queue {
         })
     }
 
-    /// Mapped memory that kernels of the open batch read, or write for later ones of the same launch.
+    /// Allocates mapped memory that kernels of the open batch read, or write for later ones of the
+    /// same launch.
     pub(super) fn argument_piece(&self, state: &mut QueueState, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
         let progress = self.progress.clone();

@@ -135,7 +135,7 @@ impl Bring {
         }
     }
 
-    /// Why they could not be brought.
+    /// Returns the error that prevented the contents from being copied.
     pub fn error(&self) -> Option<&ClError> {
         self.error.get()
     }

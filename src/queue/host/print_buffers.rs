@@ -61,7 +61,7 @@ impl PrintBuffers {
 }
 
 impl PrintBuffer {
-    /// For operations.
+    /// Returns the memory as a slice for operations.
     pub fn slice(&self) -> Slice {
         Slice {
             memory: self.memory.clone(),

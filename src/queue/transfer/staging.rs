@@ -49,7 +49,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// As a slice for operations.
+    /// Returns the memory as a slice for operations.
     pub fn slice(&self) -> Slice {
         Slice {
             memory: self.memory.clone(),
