@@ -1,5 +1,8 @@
 //! The contract of a queue (the header of `src/queue/mod.rs`), with commands that wait for the program.
 
+mod images;
+mod native;
+
 use opencl_sys::*;
 use pumice_tests::gate::{has_gates, returns, runs_native_kernels, soon, Gate, Held};
 use pumice_tests::{create, left_out, ok, Buffer, Event, Queue, Setup};
