@@ -30,22 +30,34 @@ fn of_all_threads() -> Vec<u32> {
     all
 }
 
+/// The bits of a word of a set of processors.
+#[cfg(target_os = "linux")]
+const BITS: usize = usize::BITS as usize;
+
 /// Returns the processors that a thread may use; 0 is the calling one.
+///
+/// The system refuses sets with fewer bits than it has processors, of which `cpu_set_t` has 1024.
 #[cfg(target_os = "linux")]
 fn of_thread(thread: libc::pid_t) -> Vec<u32> {
-    // SAFETY: a set of bits, for which zeros are a value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let mut set = vec![0usize; size_of::<libc::cpu_set_t>() / size_of::<usize>()];
     // SAFETY: the set is as large as is said.
-    let got = unsafe { libc::sched_getaffinity(thread, std::mem::size_of_val(&set), &mut set) };
-    if got != 0 {
-        return Vec::new();
+    while unsafe {
+        libc::sched_getaffinity(thread, size_of_val(&*set), set.as_mut_ptr().cast()) != 0
+    } {
+        let error = std::io::Error::last_os_error().raw_os_error();
+        if error != Some(libc::EINVAL) || set.len() * BITS > MOST_PROCESSORS {
+            return Vec::new();
+        }
+        set = vec![0; set.len() * 2];
     }
-    (0..libc::CPU_SETSIZE as usize)
-        // SAFETY: within the set.
-        .filter(|&number| unsafe { libc::CPU_ISSET(number, &set) })
-        .map(|number| number as u32)
-        .collect()
+    let is_in = |number: &usize| set[number / BITS] >> (number % BITS) & 1 == 1;
+    let numbers = (0..set.len() * BITS).filter(is_in);
+    numbers.map(|number| number as u32).collect()
 }
+
+/// A set of more bits is not tried: no Linux has as many processors.
+#[cfg(target_os = "linux")]
+const MOST_PROCESSORS: usize = 1 << 20;
 
 /// Returns the same. Of the process's group of processors, which has 64 at most.
 #[cfg(windows)]
@@ -69,16 +81,16 @@ fn of_all_threads() -> Vec<u32> {
 /// nothing changes.
 #[cfg(target_os = "linux")]
 pub fn stay_on(numbers: &[u32]) -> bool {
-    // SAFETY: a set of bits, for which zeros are a value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let words = numbers
+        .iter()
+        .max()
+        .map_or(0, |&last| last as usize / BITS + 1);
+    let mut set = vec![0usize; words];
     for &number in numbers {
-        if (number as usize) < libc::CPU_SETSIZE as usize {
-            // SAFETY: within the set.
-            unsafe { libc::CPU_SET(number as usize, &mut set) };
-        }
+        set[number as usize / BITS] |= 1 << (number as usize % BITS);
     }
     // SAFETY: the set is as large as is said.
-    unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) == 0 }
+    unsafe { libc::sched_setaffinity(0, size_of_val(&*set), set.as_ptr().cast()) == 0 }
 }
 
 /// Restricts the thread to these processors. Returns false on failure.
@@ -112,5 +124,17 @@ mod tests {
         let (own, process) = thread.join().expect("a thread");
         assert_eq!(own, [last]);
         assert!(all.iter().all(|number| process.contains(number)));
+    }
+
+    #[test]
+    fn processors_may_have_any_number() {
+        let thread = std::thread::spawn(|| {
+            let first = of_thread(0)[0];
+            // No machine has the second, which the system leaves out.
+            assert!(stay_on(&[first, 1_000_000]));
+            assert_eq!(of_thread(0), [first]);
+            assert!(!stay_on(&[1_000_000]));
+        });
+        thread.join().expect("a thread");
     }
 }
