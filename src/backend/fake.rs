@@ -162,12 +162,12 @@ impl FakeDevice {
         self.shared.fail_submits.store(count, Ordering::SeqCst);
     }
 
-    /// Returns the next allocation fails, with what this says.
+    /// Makes the next allocation fail, with the error that `how` returns.
     pub fn fail_allocation(&self, how: impl FnOnce() -> DeviceError + Send + 'static) {
         *self.shared.allocation.lock() = Some(Box::new(how));
     }
 
-    /// Returns the next load of code fails, with what this says.
+    /// Makes the next load of code fail, with the error that `how` returns.
     pub fn fail_load(&self, how: impl FnOnce() -> DeviceError + Send + 'static) {
         *self.shared.load.lock() = Some(Box::new(how));
     }

@@ -84,7 +84,7 @@ impl Words {
         u64::from(self.get(at)) | u64::from(self.get(at + 4)) << 32
     }
 
-    /// Sets them, one half after the other.
+    /// Stores 64 bits at an offset, one half after the other.
     pub fn set_long(&self, at: usize, value: u64) {
         self.set(at, value as u32);
         self.set(at + 4, (value >> 32) as u32);

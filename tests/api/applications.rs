@@ -1,4 +1,4 @@
-//! What programs in use were seen to need, each thing as small as it gets: a failure here is a program that breaks.
+//! Minimal forms of what programs in use need: a failure here is a program that breaks.
 
 use pumice_tests::Setup;
 
@@ -123,7 +123,7 @@ const PARTS: &str = "typedef struct { uint total; uint state[8]; uchar buffer[64
         for (int i = 0; i < 32; i++) out[i] = result[i];
     }";
 
-/// What [`PARTS`] makes of whole messages.
+/// Returns the hashes that [`PARTS`] makes of whole messages.
 fn hash_of(message: &[u8]) -> [u8; 32] {
     let mut padded = message.to_vec();
     padded.push(0x80);

@@ -1,6 +1,6 @@
-//! What built-in functions give, and how far off it they may be: the tables of section 7.4 of the OpenCL C specification
-//! ("Relative error as ULPs") for single precision of the full profile and for double precision. References are in double
-//! precision: the C library's, or made of them.
+//! The results of built-in functions and their allowed errors: the tables of section 7.4 of the
+//! OpenCL C specification ("Relative error as ULPs") for single precision of the full profile and
+//! for double precision. References are in double precision: the C library's, or made of them.
 
 use spirv_lowering::fused::Fused;
 use std::f64::consts::{LN_10, LN_2, PI};
@@ -47,7 +47,7 @@ pub enum Bound {
     Ulp(f64),
     /// So much, whatever the result.
     Within(f64),
-    /// Of x * y + z: rounded once, or the product and the sum.
+    /// x * y + z: rounded once, or the product and the sum.
     Fused,
 }
 
@@ -81,7 +81,7 @@ impl Function {
         }
     }
 
-    /// Of as many operands as it has.
+    /// Returns the reference for as many operands as it has.
     pub fn want(&self, [x, y, z]: [f64; 3]) -> f64 {
         match self.reference {
             One(f) => f(x),

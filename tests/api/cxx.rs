@@ -7,7 +7,8 @@ use std::ptr::{null, null_mut};
 
 const VERSIONS: [&str; 3] = ["-cl-std=CLC++", "-cl-std=CLC++1.0", "-cl-std=CLC++2021"];
 
-/// What `k(global int *in, global int *out)` leaves in `out` for 16 work-items, whose inputs are 1, 2, 3, ...
+/// Returns what `k(global int *in, global int *out)` leaves in `out` for 16 work-items, whose
+/// inputs are 1, 2, 3, ...
 #[track_caller]
 fn results(setup: &Setup, source: &str, options: &str) -> Vec<i32> {
     let program = setup
@@ -308,7 +309,7 @@ fn linked_with_opencl_c() {
     }
 }
 
-/// What the language leaves out is an error that says so, not a program that does something else.
+/// Checks that what the language leaves out is an error.
 #[test]
 fn refused() {
     let setup = Setup::new();

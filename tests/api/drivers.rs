@@ -1,4 +1,4 @@
-//! What drivers are known, or feared, to get wrong, each alone: see `docs/quirks.md`.
+//! Tests of known and suspected faults of drivers, each alone: see `docs/quirks.md`.
 
 use pumice_tests::sys::*;
 use pumice_tests::{info_value, Setup};

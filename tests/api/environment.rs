@@ -1,4 +1,4 @@
-//! What environment variables do, seen in child processes: this test executable again.
+//! Tests of environment variables, in child processes: this test executable again.
 
 use pumice_tests::sys::*;
 use pumice_tests::{call, good_child, info_text, job, ok, Setup};

@@ -25,7 +25,7 @@ pub fn fork(work: impl FnOnce() -> i32) -> libc::pid_t {
     pid
 }
 
-/// What a child found wrong, once it has ended.
+/// Returns the number of errors that a child found, once it has ended.
 pub fn found_by(pid: libc::pid_t) -> i32 {
     let end = Instant::now() + PATIENCE;
     let mut status = 0;

@@ -39,7 +39,7 @@ impl Draw<'_> {
             _ => self.spread(1.0 - self.most, self.most).abs(),
         }
     }
-    /// What an exponential takes, with results to the ends of the range.
+    /// Returns an operand of an exponential, with results to the ends of the range.
     fn exponent(&mut self, of: f64) -> f64 {
         let all = (self.most - 1.0) / of;
         match self.random.next(3) {

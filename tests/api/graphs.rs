@@ -133,7 +133,7 @@ fn loops_within_loops() {
     }
 }
 
-/// What a loop writes where other work-items do not look.
+/// Tests stores of a loop that other work-items do not read.
 #[test]
 fn stores() {
     let setup = Setup::new();

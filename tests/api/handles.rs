@@ -558,7 +558,7 @@ fn objects_of_other_contexts() {
     );
 }
 
-/// What is not built fails as the specification asks of devices without the feature.
+/// Checks that unsupported features fail as the specification requires.
 #[test]
 fn unsupported_features() {
     let setup = Setup::new();

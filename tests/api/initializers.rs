@@ -117,7 +117,7 @@ fn destructors_run_with_the_last_reference() {
     assert_eq!(setup.read::<i32>(&log, 8), [6, 60, 50, 40, 30, 20, 10, 0]);
 }
 
-/// What nothing was done with has nothing to undo.
+/// Checks that programs without a launch run no finalizer.
 #[test]
 fn programs_that_never_ran() {
     let setup = Setup::new();

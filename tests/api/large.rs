@@ -29,7 +29,7 @@ fn create(setup: &Setup, size: u64) -> Result<Buffer, i32> {
     }
 }
 
-/// What the kernel writes to word `n`.
+/// Returns what the kernel writes to word `n`.
 fn word(n: u64) -> u64 {
     (n ^ n >> 17).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -144,7 +144,7 @@ fn set(kernel: &Kernel, index: cl_uint, value: i64, size: usize) {
     };
 }
 
-/// What the kernel makes of a loop: sum and mix.
+/// Returns the kernel's results for a loop: sum and mix.
 fn results(first: i64, goes_on: impl Fn(i64) -> bool, step: i64) -> [i64; 2] {
     let (mut sum, mut mix, mut i) = (0i64, 0i64, first);
     while goes_on(i) {

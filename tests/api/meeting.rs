@@ -6,7 +6,7 @@ use pumice_tests::Setup;
 const COUNT: usize = 1000;
 const PLACES: usize = 64;
 
-/// What of two operands makes the third; where to begin.
+/// An operation: its name, its initial value, and its reference.
 type Operation = (&'static str, i32, fn(i32, i32) -> i32);
 
 const OPERATIONS: [Operation; 10] = [

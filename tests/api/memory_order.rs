@@ -1,5 +1,5 @@
-//! What atomic operations and fences order between work-groups (OpenCL C, section 6.15.12.2): outcomes of two work-items that
-//! run beside one another which no order of their operations has.
+//! Tests of the order that atomic operations and fences establish between work-groups (OpenCL C,
+//! section 6.15.12.2): outcomes of two concurrent work-items that no order of their operations has.
 
 use pumice_tests::Setup;
 
@@ -52,7 +52,7 @@ const SOURCE: &str = "
         }
     }";
 
-/// What both have seen, each time. None: the device has no such orders.
+/// Returns what both work-items read, each time, or `None` if the device has no such orders.
 fn outcomes(kernel: &str) -> Option<Vec<[i32; 2]>> {
     let setup = Setup::new();
     let source = SOURCE.replace("APART", &APART.to_string());
@@ -88,7 +88,7 @@ fn one_of_two_stores_is_first() {
     }
 }
 
-/// Who sees what was stored with release sees what was written before.
+/// Checks that a load that reads a release store makes earlier writes visible.
 #[test]
 fn what_was_written_before_is_seen() {
     let Some(outcomes) = outcomes("message") else {

@@ -2,7 +2,8 @@
 
 use pumice_tests::{Plain, Program, Setup};
 
-/// What a kernel `k(global *out, global *in)` leaves in `out`, for so many work-items in one group.
+/// Returns what a kernel `k(global *out, global *in)` leaves in `out`, for `items` work-items in
+/// one group.
 fn run<T: Plain + Default + Clone>(
     source: &str,
     options: &str,

@@ -349,7 +349,7 @@ fn sums_keep_their_order() {
     }
 }
 
-/// What is multiplied by zero or added to it may be infinite, NaN or a zero with a sign.
+/// Checks that zeros are not folded: the other operand may be infinite, NaN or a zero with a sign.
 #[test]
 fn constant_zeros() {
     let setup = Setup::new();

@@ -1,4 +1,5 @@
-//! What waits for what, where part of a command is done by the host: found by the stress test (`tests/src/bin/stress`).
+//! Tests of order where part of a command is done by the host: found by the stress test
+//! (`tests/src/bin/stress`).
 
 use pumice_tests::sys::*;
 use pumice_tests::{ok, Buffer, Event, Queue, Setup};
@@ -116,7 +117,8 @@ fn what_a_held_command_waits_for_is_submitted() {
     }
 }
 
-/// What fails before a marker or barrier without a wait list does not make it fail, nor what comes after.
+/// Checks that a failure before a marker or barrier without a wait list does not make it fail, nor
+/// what comes after.
 #[test]
 fn barriers_do_not_spread_failure() {
     for properties in [0, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE] {

@@ -169,7 +169,7 @@ fn constructors_print() {
     assert_eq!(printed_by(&source, 1), "made 7\nfound 7\n");
 }
 
-/// Of any pointer, generic ones too: what a cast to an integer gives.
+/// Checks that any pointer, generic ones too, prints as its cast to an integer.
 #[test]
 fn pointers() {
     let text = printed_by(

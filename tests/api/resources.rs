@@ -1,5 +1,5 @@
-//! What a process has little of: memory over time, threads, sizes of files; and threads that are cancelled. In processes of
-//! their own: this test executable again.
+//! Tests of scarce resources: memory over time, threads, sizes of files; and threads that are
+//! cancelled. In processes of their own: this test executable again.
 
 use pumice_tests::process::resident;
 use pumice_tests::sys::*;

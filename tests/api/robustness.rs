@@ -1,4 +1,4 @@
-//! What must not bring the process down: damaged input, damaged caches, exits at any time.
+//! Tests of what must not end the process: damaged input, damaged caches, exits at any time.
 
 #[cfg(unix)]
 use crate::forks::{fork, found_by};
@@ -380,7 +380,7 @@ fn binaries_travel_between_processes() {
     );
 }
 
-/// What the cache has of a module runs where the compiler has gone.
+/// Checks that cached modules run without the compiler.
 #[test]
 fn cached_code_needs_no_compiler() {
     let place = scratch("cached-code");

@@ -9,7 +9,7 @@ use std::ptr::{null, null_mut};
 const WORDS: usize = 16 << 10;
 const BYTES: usize = WORDS * 4;
 
-/// What the slow kernel leaves.
+/// Returns what the slow kernel leaves.
 fn expected(index: usize) -> u32 {
     index as u32 * 3 + 7
 }
@@ -37,7 +37,7 @@ struct Scene {
     setup: Setup,
     slow: Kernel,
     copy: Kernel,
-    /// What the buffer of results is read into.
+    /// The memory that the buffer of results is read into.
     out: Box<Words>,
 }
 

@@ -1,5 +1,6 @@
-//! What is around a source when it is built: headers that come, change and go, the directory for temporary files, long
-//! options, many builds at once. In processes of their own: this test executable again.
+//! Tests of the surroundings of a build: headers that appear, change and disappear, the directory
+//! for temporary files, long options, many builds at once. In processes of their own: this test
+//! executable again.
 
 use pumice_tests::process::children;
 use pumice_tests::{good_child, job, Program, Scratch, Setup};
@@ -230,7 +231,7 @@ fn headers() {
     child("headers", &[]);
 }
 
-/// What is no regular file is neither read to its end nor kept.
+/// Checks that files which are not regular are neither read to their end nor cached.
 #[cfg(unix)]
 #[test]
 fn headers_that_are_devices() {

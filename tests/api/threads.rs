@@ -245,7 +245,8 @@ fn one_kernel_from_many_threads() {
     assert_eq!(setup.read::<u32>(&first, 64), vec![77; 64]);
 }
 
-/// What a callback releases: the event that it was called for among others, and the queue and the context behind it.
+/// The objects that a callback releases: the event that it was called for among others, and the
+/// queue and the context.
 struct Released {
     handles: [usize; 3],
     calls: AtomicU32,

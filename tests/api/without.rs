@@ -1,4 +1,4 @@
-//! What the tests of Unix alone are about, by name, on another system: said, not passed over.
+//! The tests that only exist on Unix, by name, so that they are reported on other systems.
 
 use pumice_tests::left_out;
 

@@ -14,7 +14,7 @@ pub type Provoke = Box<dyn Fn(&World) -> Vec<cl_int>>;
 pub enum How {
     /// By these calls, each of which returns the code.
     Provoked(Provoke),
-    /// It cannot be, and why.
+    /// The error is impossible, for this reason.
     Never(&'static str),
 }
 

@@ -1,4 +1,5 @@
-//! What calls are tried on: objects of all kinds, made once, and whether a call that failed left them as they were.
+//! The objects that calls are tried on: of all kinds, made once, with a check that a failed call
+//! left them unchanged.
 
 use pumice_spirv_tools::TargetEnv;
 use pumice_tests::sys::*;
@@ -16,13 +17,13 @@ kernel void pictures(read_only image2d_t a, write_only image2d_t b, sampler_t s)
 }
 ";
 
-/// What a place for results holds before a call.
+/// The contents of a place for results before a call.
 const SENTINEL: u8 = 0xa5;
 
 /// The objects.
 pub struct World {
     pub s: Setup,
-    /// Of another context of the same device.
+    /// The objects of another context of the same device.
     pub other: Setup,
     pub timed: Queue,
     /// 4096 bytes, and two parts of it that overlap.
@@ -66,7 +67,7 @@ pub struct World {
     pub b_write: Buffer,
     pub i_line: Buffer,
     pub pipe: Buffer,
-    /// Of the other context, not built.
+    /// A program of the other context, not built.
     pub u_foreign: Program,
     pub compiled: Program,
     pub linked: Program,
@@ -74,7 +75,7 @@ pub struct World {
     pub il: Program,
     /// Work-groups of it must have two sub-groups.
     pub two_sub_groups: Kernel,
-    /// Of commands that have completed, in a queue that measures and in one that does not.
+    /// Events of commands that have completed, in a queue that measures and in one that does not.
     pub measured: Event,
     pub unmeasured: Event,
     place: UnsafeCell<[u8; 4096]>,
@@ -85,7 +86,7 @@ pub struct World {
     probe: Buffer,
 }
 
-/// What must not change: reference counts.
+/// The state that must not change: reference counts.
 #[derive(PartialEq, Debug)]
 pub struct Counts(Vec<u32>);
 
@@ -435,7 +436,7 @@ impl World {
         Counts(all)
     }
 
-    /// What is wrong after a call that failed.
+    /// Returns what is wrong after a call that failed.
     pub fn check(&self, before: &Counts) -> Vec<String> {
         let mut wrong = std::mem::take(&mut *self.wrong.borrow_mut());
         let after = self.counts();

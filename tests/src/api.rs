@@ -6,17 +6,17 @@ use opencl_sys::cl_function_types::*;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// What is inside of the optional function types of the headers.
+/// The function type inside of an optional one of the headers.
 pub trait Function {
     /// The function pointer.
     type Pointer;
-    /// It, if there is one.
+    /// Returns the function, if there is one.
     fn pointer(self) -> Option<Self::Pointer>;
 }
 
 impl<F> Function for Option<F> {
     type Pointer = F;
-    /// It, if there is one.
+    /// Returns the function, if there is one.
     fn pointer(self) -> Option<F> {
         self
     }
@@ -237,7 +237,8 @@ fn library(path: &std::ffi::OsStr) -> libloading::Library {
     library.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What PUMICE_LOADER is for the driver itself, without a loader, which would look into objects that are gone.
+/// The value of PUMICE_LOADER for the driver itself, without a loader, which would access destroyed
+/// objects.
 pub const NO_LOADER: &str = "none";
 
 /// The loader: that of PUMICE_LOADER, or the system's.

@@ -43,8 +43,8 @@ impl Enqueues {
         }
     }
 
-    /// Returns a launch of a block. `tree`: what stands for those that belong together, as a queue
-    /// does for launches of the application's.
+    /// Returns a launch of a block. `tree`: the identity of the launch tree, which orders its
+    /// launches as a queue orders those of the application.
     pub fn launch(
         self: &Arc<Self>,
         device: &Ref<Device>,

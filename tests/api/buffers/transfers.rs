@@ -239,7 +239,7 @@ fn linear_transfers_match_a_model() {
     }
 }
 
-/// What a rectangular copy means, byte by byte.
+/// Copies a rectangle byte by byte, as the reference.
 #[allow(clippy::too_many_arguments)]
 fn copy_rect(
     src: &[u8],

@@ -1,4 +1,4 @@
-//! What kernels enqueue: captures, local memory, ranges, events, order, errors, depth.
+//! Tests of enqueued kernels: captures, local memory, ranges, events, order, errors, depth.
 
 use super::{able, device_queue, on_device, over, status, OnDevice, KERNELS};
 use pumice_tests::process::resident;

@@ -461,7 +461,7 @@ fn vectors() {
     assert_eq!(out.get::<u32, 4>(13), words);
 }
 
-/// What a narrower number has rounded, a wider one that is made of it knows no more.
+/// Checks that a number stays rounded when it is widened again.
 #[test]
 fn narrower_numbers_round() {
     let setup = Setup::new();

@@ -135,7 +135,7 @@ fn operations() {
     }
 }
 
-/// Of `half`, and with the widths that OpSpecConstant may have.
+/// Tests `half`, and the widths that OpSpecConstant may have.
 #[test]
 fn narrow_types() {
     let setup = Setup::new();

@@ -129,7 +129,7 @@ fn hand_written_modules() {
     assert!(converted >= 4, "{converted} modules");
 }
 
-/// What clang makes of kernels with structures, local and constant memory, atomics and calls.
+/// Tests clang's code of kernels with structures, local and constant memory, atomics and calls.
 #[test]
 fn compiled_modules() {
     let setup = Setup::new();

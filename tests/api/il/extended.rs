@@ -21,7 +21,8 @@ const ROUGH: &[&str] = &[
     "sin", "sqrt", "tan",
 ];
 
-/// What the specification defines alike: but for operands that are no numbers, and but for how often mad rounds.
+/// Functions that the specification defines in the same way, except for NaN operands and for how
+/// often mad rounds.
 const ALIKE: &[[&str; 2]] = &[
     ["fmax", "fmax_common"],
     ["fmin", "fmin_common"],
@@ -201,7 +202,8 @@ fn elementary_functions() {
     }
 }
 
-/// What one instruction gives is no result of another of as many operands, so that `elementary_functions` tells them apart.
+/// Checks that no instruction gives the results of another with as many operands, so that
+/// `elementary_functions` distinguishes them.
 #[test]
 fn elementary_functions_differ() {
     let alike = |a: &Instruction, b: &Instruction| {
@@ -227,7 +229,7 @@ fn elementary_functions_differ() {
     }
 }
 
-/// Those with operands or results of other types.
+/// Tests functions with operands or results of other types.
 #[test]
 fn mixed_functions() {
     let setup = Setup::new();

@@ -236,7 +236,7 @@ fn create(setup: &Setup, words: &[u32]) -> Result<Program, String> {
     }
 }
 
-/// What the validator has to say.
+/// Returns the message of the validator.
 fn complaint(words: &[u32]) -> String {
     match pumice_spirv_tools::validate(TargetEnv::Universal_1_6, words) {
         Ok(()) => "valid".to_owned(),
@@ -360,7 +360,7 @@ fn expand(text: &str, numbers: &mut u32) -> String {
     out
 }
 
-/// What a module declares by use.
+/// The declarations that a module needs.
 #[derive(Default)]
 struct Declared {
     seen: BTreeSet<String>,

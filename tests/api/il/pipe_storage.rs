@@ -21,8 +21,8 @@ fn module(body: &str) -> Il {
     )
 }
 
-/// What is written in one launch is read in later ones, by whatever way the storage is named; as many packets as it was
-/// declared for, and each program has its own.
+/// Checks that packets written in one launch are read in later ones, however the storage is named;
+/// that it holds as many as declared, and each program has its own.
 #[test]
 fn packets_stay_between_launches() {
     let setup = Setup::new();

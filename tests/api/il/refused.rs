@@ -97,7 +97,8 @@ fn memory_models() {
     );
 }
 
-/// What a kernel may ask about the sub-groups of another is part of enqueueing on the device, and is asked about blocks.
+/// Checks queries of kernels about the sub-groups of others, which belong to enqueueing on the
+/// device and are made about blocks.
 #[test]
 fn questions_about_kernels() {
     let setup = Setup::new();

@@ -1,4 +1,5 @@
-//! What kernels compute: scalars, vectors, structures, control flow, and types narrower than a word.
+//! Tests of computation: scalars, vectors, structures, control flow, and types narrower than a
+//! word.
 
 use super::*;
 use spirv_lowering::fused::Fused;

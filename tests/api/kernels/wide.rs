@@ -55,7 +55,7 @@ fn enqueue(
     ))
 }
 
-/// What the work-items of a small range must have written.
+/// Returns what the work-items of a small range must have written.
 fn places(offset: [usize; 3], global: [usize; 3], local: [usize; 3], dims: usize) -> Vec<u64> {
     let mut all = Vec::new();
     for z in 0..global[2] {

@@ -1,4 +1,4 @@
-//! What queries tell of pipes, and what the API refuses.
+//! Tests of queries about pipes, and of errors of the API.
 
 use super::*;
 

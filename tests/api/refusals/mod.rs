@@ -1,10 +1,11 @@
-//! What calls refuse in more ways than one condition of the specification tells, which `tests/errors` has each: regions and
-//! kinds of images, every name of every query. All that a group of calls gets wrong is reported together.
+//! Tests of calls with more errors than one condition of the specification, which `tests/errors`
+//! has each: regions and kinds of images, every name of every query. All errors of a group of calls
+//! are reported at once.
 
 use pumice_tests::code_name;
 use pumice_tests::sys::cl_int;
 
-/// What calls returned beside what they should have.
+/// The calls that returned an unexpected code.
 #[derive(Default)]
 pub struct Seen(Vec<String>);
 

@@ -13,7 +13,7 @@ pub type Device = pumice_layer::Device<Delays>;
 static CHAIN: Chain<Delays> = Chain::new();
 
 impl Layer for Delays {
-    /// What holds its submissions back; none without timeline semaphores.
+    /// The gates that delay its submissions; none without timeline semaphores.
     type OfDevice = Option<Gates>;
 
     fn chain() -> &'static Chain<Self> {

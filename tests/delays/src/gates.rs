@@ -1,7 +1,9 @@
-//! What the added batches of a device wait for: a timeline semaphore for each queue, and a thread that signals them.
+//! The gates that added batches of a device wait for: a timeline semaphore for each queue, and a
+//! thread that signals them.
 //!
-//! Values are given out in the order of submission and signalled in that order, each when it is due; a value that no batch
-//! came to wait for is skipped. The lock is never held while Vulkan signals: drivers submit in that call what was waiting.
+//! Values are given out in the order of submission and signalled in that order, each when it is
+//! due; a value that no batch waits for is skipped. The lock is never held while Vulkan signals:
+//! drivers submit in that call what was waiting.
 
 use ash::vk;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The gates of a device.
 pub struct Gates {
     shared: Arc<Shared>,
-    /// What signals, from the first submission on.
+    /// The thread that signals, from the first submission on.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -30,19 +32,19 @@ struct State {
     closed: bool,
 }
 
-/// That of one queue.
+/// The gate of one queue.
 #[derive(Debug, Default)]
 struct Gate {
     queue: vk::Queue,
     semaphore: vk::Semaphore,
     /// The last value given out.
     given: u64,
-    /// What is to be signalled, and when, in order of both.
+    /// The values to be signalled, each with its time, in order of both.
     pending: VecDeque<(Instant, u64)>,
 }
 
 impl Gate {
-    /// Has a value signalled at a time, or when those before it are.
+    /// Schedules a value to be signalled at a time, or when those before it are.
     fn add(&mut self, due: Instant, value: u64) {
         let due = self.pending.back().map_or(due, |(last, _)| due.max(*last));
         self.pending.push_back((due, value));
@@ -106,7 +108,7 @@ impl Gates {
         Some((gate.semaphore, value))
     }
 
-    /// Has a submission's two values signalled: the first after `hold`, the second `late` after that.
+    /// Schedules a submission's two values: the first after `hold`, the second `late` after that.
     pub fn arm(&self, queue: vk::Queue, value: u64, hold: Duration, late: Duration) {
         let mut state = self.shared.state.lock();
         let due = Instant::now() + hold;

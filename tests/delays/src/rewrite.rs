@@ -8,7 +8,7 @@
 use ash::vk;
 use smallvec::SmallVec;
 
-/// What is added to a submission.
+/// The batches added to a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
     /// The layer's semaphore, a timeline.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What is late.
+/// The places of delays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site {
     /// A call that submits.
@@ -52,7 +52,7 @@ pub struct Schedule {
     drawn: [AtomicU64; SITES],
 }
 
-/// What `PUMICE_DELAYS` says, or does not.
+/// The default of `PUMICE_DELAYS`.
 const DEFAULT: (u64, u64) = (1, 300);
 
 /// Reads `SEED[:MAX_US]`.

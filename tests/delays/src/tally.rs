@@ -40,7 +40,7 @@ static SLEPT: Count = Count::new();
 /// The process whose end is told of. A forked child has nothing to tell.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Has the calling thread sleep, or not.
+/// Makes the calling thread sleep, or not.
 pub fn sleep(site: Site) {
     let delay = schedule::get().delay(site);
     if delay > Duration::ZERO {
@@ -60,7 +60,7 @@ pub fn added(hold: Duration, late: Duration) {
     LATE.add(late);
 }
 
-/// Has the counts printed when the process ends or the layer is unloaded, if `PUMICE_DELAYS_LOG` is set.
+/// Prints the counts when the process ends or the layer is unloaded, if `PUMICE_DELAYS_LOG` is set.
 pub fn print_at_exit() {
     if std::env::var_os("PUMICE_DELAYS_LOG").is_none() {
         return;

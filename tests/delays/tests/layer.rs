@@ -18,7 +18,7 @@ fn library() -> PathBuf {
         .expect("the layer, built")
 }
 
-/// Has the loader find the layer, with delays of up to a second.
+/// Makes the loader find the layer, with delays of up to a second.
 fn enable(place: &Path) {
     let manifest =
         include_str!("../manifest.json").replace("@LIBRARY@", &library().display().to_string());

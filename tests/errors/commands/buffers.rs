@@ -141,7 +141,7 @@ pub fn rows(t: &mut Table) {
     own(t);
 }
 
-/// What no other command has.
+/// Adds the errors of this command alone.
 fn own(t: &mut Table) {
     rows! { t, w;
         clEnqueueReadBuffer {
@@ -208,7 +208,7 @@ fn own(t: &mut Table) {
 struct Rect {
     origins: [*const usize; 2],
     region: *const usize,
-    /// Of the buffer or source: row, slice; then of host memory or target.
+    /// The pitches of the buffer or source: row, slice; then of host memory or target.
     pitches: [usize; 4],
     ptr: *mut c_void,
 }
@@ -240,7 +240,7 @@ fn rect(w: &World, name: &str, a: &Args, r: &Rect) -> cl_int {
     }
 }
 
-/// What rectangles have in common.
+/// Adds the errors that rectangles have in common.
 fn rectangles(t: &mut Table, name: &'static str, kinds: &'static [Kind]) {
     let mut add = |what: &str, change: fn(&mut Rect)| {
         t.provoked(name, code!(CL_INVALID_VALUE), what, move |w| {

@@ -237,7 +237,7 @@ pub fn rows(t: &mut Table) {
     own(t);
 }
 
-/// What no other command has.
+/// Adds the errors of this command alone.
 fn own(t: &mut Table) {
     rows! { t, w;
         clEnqueueMapImage {

@@ -176,7 +176,7 @@ unsafe extern "C" fn nothing_of_native(_: *mut c_void) {}
 /// Where an address of a buffer would go.
 static NOWHERE: [usize; 1] = [0];
 
-/// What a native kernel is given.
+/// The arguments of a native kernel.
 struct Native {
     function: Option<unsafe extern "C" fn(*mut c_void)>,
     args: (*mut c_void, usize),

@@ -31,7 +31,7 @@ enum Kind {
 }
 use Kind::{Buffer, Image};
 
-/// What the host does to the first object.
+/// The access of the host to the first object.
 #[derive(Clone, Copy, PartialEq)]
 enum Host {
     Reads,

@@ -41,7 +41,7 @@ pub fn rows(t: &mut Table) {
     own(t);
 }
 
-/// What no other command has.
+/// Adds the errors of this command alone.
 fn own(t: &mut Table) {
     rows! { t, w;
         clEnqueueUnmapMemObject {
@@ -80,7 +80,7 @@ fn own(t: &mut Table) {
     }
 }
 
-/// Of the buffer, which is mapped for it, and unmapped after it.
+/// Unmaps the buffer, which is mapped before it.
 fn unmap(w: &World, n: cl_uint, list: *const cl_event) -> cl_int {
     let q = w.s.queue.0;
     let mapped = create!(clEnqueueMapBuffer(

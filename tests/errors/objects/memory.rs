@@ -343,7 +343,7 @@ fn requirements(
         w.size()))
 }
 
-/// What buffers are aligned to, in bytes.
+/// Returns the alignment of buffers, in bytes.
 fn alignment(w: &World) -> usize {
     let bits = info_value!(
         u32,

@@ -11,7 +11,7 @@ use std::ptr::{null, null_mut};
 type Ask = fn(&World, *mut c_void, cl_uint, usize, *mut c_void) -> cl_int;
 type Object = fn(&World) -> *mut c_void;
 
-/// What all queries refuse: `param` is a name that is known.
+/// Adds the errors that all queries have in common: `param` is a known name.
 fn query(
     t: &mut Table,
     name: &'static str,

@@ -139,10 +139,11 @@ pub unsafe fn below_device(info: &vk::DeviceCreateInfo<'_>) -> Option<Below> {
     }
 }
 
-/// What objects of one instance or of one device have in common, and no others: the loader's table, to which their handles
-/// point.
+/// Returns the loader's table, which objects of one instance or of one device have in common, and
+/// no others.
 ///
 /// # Safety
+///
 /// The handle must be that of a living instance, physical device, device or queue.
 pub unsafe fn key<T: Handle>(handle: T) -> usize {
     // SAFETY: the loader defines that such handles point to a pointer.

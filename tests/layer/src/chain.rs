@@ -24,7 +24,7 @@ struct Instance {
 pub struct Device<L: Layer> {
     /// The functions of the next layer.
     pub next: ash::Device,
-    /// What the layer keeps of it.
+    /// The layer's data of it.
     pub own: L::OfDevice,
     get_proc_addr: vk::PFN_vkGetDeviceProcAddr,
 }

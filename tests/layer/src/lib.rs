@@ -1,6 +1,7 @@
-//! What the Vulkan layers of the tests have in common: how they come between the loader and a driver ([`abi`]), and the instances
-//! and devices that they stand before ([`chain`]). What a layer does there is a [`Layer`]; the crate of its library exports
-//! `vkNegotiateLoaderLayerInterfaceVersion`, which calls [`negotiate`].
+//! The frame of the tests' Vulkan layers: how they come between the loader and a driver ([`abi`]),
+//! and the instances and devices that they serve ([`chain`]). The work of a layer is a [`Layer`];
+//! the crate of its library exports `vkNegotiateLoaderLayerInterfaceVersion`, which calls
+//! [`negotiate`].
 
 pub mod abi;
 mod chain;
@@ -12,7 +13,7 @@ use std::ffi::CStr;
 
 /// A layer.
 pub trait Layer: Sized + 'static {
-    /// What it keeps of a device.
+    /// Its data of a device.
     type OfDevice: Send + Sync + 'static;
 
     /// Its instances and devices.
@@ -39,7 +40,7 @@ pub trait Layer: Sized + 'static {
     /// The device goes: nothing of the layer's may use it any more.
     fn device_goes(_device: &Device<Self>) {}
 
-    /// It is gone.
+    /// Notifies that the device is destroyed.
     fn device_gone() {}
 }
 

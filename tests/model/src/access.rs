@@ -9,7 +9,7 @@
 use crate::program::{Action, MapHow, Memory, Operand, Place, Program, Shape, Side, What};
 use std::ops::Range;
 
-/// By what an action names the memory.
+/// The way in which an action refers to the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// One of its memory objects.
@@ -29,9 +29,9 @@ pub struct Access {
     pub memory: usize,
     /// The bytes.
     pub range: Range<usize>,
-    /// It changes them.
+    /// Set if it changes them.
     pub write: bool,
-    /// By what.
+    /// The way of reference.
     pub by: By,
     /// The number of the queue; None: the host.
     pub queue: Option<usize>,
@@ -128,7 +128,7 @@ fn rows(shape: &Shape) -> (usize, usize) {
     (shape.span(shape.first), shape.span(shape.second))
 }
 
-/// What an action touches, which comes behind the actions of the program.
+/// Returns the accesses of an action that follows the actions of the program.
 pub fn accesses(program: &Program, action: &Action) -> Vec<Access> {
     let mut list = match &action.what {
         What::Read(side, place, shape) => {

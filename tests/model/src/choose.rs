@@ -15,7 +15,7 @@ pub struct Chooser<'a> {
     pub rng: &'a mut Rng,
     /// The program so far.
     pub planner: &'a Planner,
-    /// What there is.
+    /// The choices.
     pub scope: &'a Scope,
     /// The memory that was written last.
     pub hot: Option<usize>,

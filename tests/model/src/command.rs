@@ -10,7 +10,7 @@ use pumice_tests::{call, ext, ok};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-/// What every command has.
+/// The arguments that every command has.
 #[derive(Clone, Copy)]
 struct Call {
     queue: cl_command_queue,

@@ -27,7 +27,7 @@ const RATIO: f64 = 9.0;
 /// Bytes that a pending command may take.
 const BYTES: i64 = 16 << 10;
 
-/// What a command is.
+/// The kind of a command.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Kernel,
@@ -37,7 +37,7 @@ enum Kind {
     Write,
 }
 
-/// What a command waits for.
+/// The wait list of a command.
 #[derive(Debug, Clone, Copy)]
 enum Wait {
     /// The gate of all.
@@ -130,7 +130,7 @@ struct Ground<'a> {
     bytes: [u8; 64],
 }
 
-/// What a run takes.
+/// The cost of a run.
 struct Cost {
     time: Duration,
     commands: usize,

@@ -24,9 +24,9 @@ pub struct Difference {
     pub last: usize,
     /// How many.
     pub count: usize,
-    /// What the first should be.
+    /// The expected first byte.
     pub expected: u8,
-    /// What it is.
+    /// The byte that was read.
     pub got: u8,
 }
 
@@ -45,7 +45,7 @@ pub fn pattern(number: u32, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a memory has in it before the first action.
+/// Returns the contents of a memory before the first action.
 pub fn initial(memory: usize, size: usize) -> Vec<u8> {
     pattern(0x5eed + memory as u32, size)
 }
@@ -191,15 +191,15 @@ impl Model {
     }
 }
 
-/// What a program must show.
+/// The expected results of a program.
 pub struct Expected {
-    /// What each check of it sees.
+    /// The memory that each check reads.
     pub checks: Vec<Option<Contents>>,
-    /// What the memories contain in the end.
+    /// The final contents of the memories.
     pub last: Vec<Contents>,
 }
 
-/// What a program must show.
+/// Returns the expected results of a program.
 pub fn expected(program: &Program) -> Expected {
     let sizes = program.memories.iter().enumerate();
     let mut model = Model {

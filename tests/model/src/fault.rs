@@ -1,4 +1,4 @@
-//! What sort of fault a finding looks like: a guess at the smallest program, for counting.
+//! Classifies findings by a guess at the smallest program, for counting.
 
 use crate::program::{Action, Kind, Place, Program, Side, What};
 use crate::worker::Outcome;
@@ -32,7 +32,7 @@ fn shower(text: &str) -> Option<usize> {
         .ok()
 }
 
-/// What sort of fault it looks like.
+/// Returns the class of a fault.
 pub fn fault(program: &Program, shown: &Outcome) -> &'static str {
     let text = match shown {
         Outcome::Same => return "nothing",

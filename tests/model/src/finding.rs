@@ -1,4 +1,5 @@
-//! What was found: the program, how often it shows it, the smallest form of it, and its kind in a few words.
+//! A finding: the program, how often it shows it, the smallest form of it, and its class in a few
+//! words.
 
 use crate::fault::fault;
 use crate::program::{Action, Operand, Program, What};
@@ -11,13 +12,13 @@ pub struct Finding {
     /// The number of the program in the run, from 1 on.
     pub number: u64,
     seed: u64,
-    /// Of so many runs of the program as it was, so many showed it.
+    /// The runs of the original program, and how many showed the finding.
     often: (usize, usize),
     actions: usize,
     first: Outcome,
     program: Program,
     shown: Outcome,
-    /// What it is, in a few words.
+    /// The class, in a few words.
     pub kind: String,
 }
 
@@ -25,7 +26,7 @@ pub struct Finding {
 const JUDGE: usize = 10;
 
 impl Finding {
-    /// Of a program that showed something: runs it again, and makes it small.
+    /// Examines a program that showed something: runs it again, and reduces it.
     pub fn new(
         worker: &mut Worker,
         number: u64,

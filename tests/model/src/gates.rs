@@ -25,7 +25,7 @@
 use crate::order::{Order, Set};
 use crate::program::{Action, Program, What};
 
-/// What holds while some gates are closed.
+/// The promises that hold while some gates are closed.
 pub struct Promises<'a> {
     program: &'a Program,
     order: &'a Order,

@@ -9,14 +9,15 @@ use crate::program::{Action, Kind, Memory, Origin, Place, Program, Queue, Shape,
 use crate::world::Caps;
 use pumice_tests::rng::Rng;
 
-/// What a generator may use.
+/// The scope of a generator.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// What the devices can do.
+    /// The abilities of the devices.
     pub caps: Caps,
     /// Names of kinds of memory and of actions that are left out; `out-of-order` is one of queues.
     pub without: Vec<String>,
-    /// What programs have only where it is asked for: `gates`, `failures`, `threads`, `strict`, `large`.
+    /// The features that programs only have on request: `gates`, `failures`, `threads`, `strict`,
+    /// `large`.
     pub with: Vec<String>,
 }
 
@@ -73,7 +74,7 @@ const SIZES: [usize; 8] = [
 /// More than what a driver copies for a call that does not block.
 const LARGE: usize = 24 << 20;
 
-/// What host and device have in common.
+/// The relation of the memory of host and device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Nothing: memory of the application, buffers and images of their own.

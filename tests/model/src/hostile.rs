@@ -1,4 +1,4 @@
-//! What a process may be like without being wrong: its floating-point mode, and signals at any moment.
+//! Unusual but valid states of a process: its floating-point mode, and signals at any moment.
 
 use crate::world::World;
 use pumice_tests::sys::*;
@@ -93,7 +93,7 @@ const SOURCE: &str = "kernel void f(global float *o, float x, float y) {
     o[5] = convert_float(16777219);
 }";
 
-/// What they are.
+/// The instructions of the code.
 const RIGHT: [u32; 6] = [
     0x0001_16c2,
     0x3eaa_aaab,

@@ -48,7 +48,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 use worker::{Outcome, Worker};
 
-/// What the workers share.
+/// The state that workers share.
 struct Session {
     options: Options,
     begin: Instant,

@@ -6,7 +6,7 @@ use crate::run::Conduct;
 use crate::world::Which;
 use std::time::Duration;
 
-/// What the command line is.
+/// The usage of the command line.
 pub const USAGE: &str = "\
 model [--seconds S] [--programs N] [--workers N] [--devices N] [--seed X] [--only SEED] [--file PATH] [--print]
       [--repeat N] [--shrink N] [--findings N] [--patience S] [--without NAMES] [--with NAMES]
@@ -35,7 +35,7 @@ model [--seconds S] [--programs N] [--workers N] [--devices N] [--seed X] [--onl
 
 PUMICE_LIB names another library; PUMICE_VALIDATION=1 turns the validation layer on. Exit status 0: no findings.";
 
-/// What is asked for.
+/// The options.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How long.
@@ -46,7 +46,7 @@ pub struct Options {
     pub workers: usize,
     /// On what programs run, and how.
     pub setting: Setting,
-    /// Of the first program.
+    /// The seed of the first program.
     pub seed: u64,
     /// A single program.
     pub only: Option<u64>,
@@ -60,13 +60,13 @@ pub struct Options {
     pub shrink: usize,
     /// So many are enough.
     pub findings: usize,
-    /// What hangs.
+    /// The time after which a program counts as hanging.
     pub patience: Duration,
-    /// What is left out.
+    /// The features to leave out.
     pub without: Vec<String>,
     /// Fit what pending commands cost, in place of programs.
     pub cost: bool,
-    /// What is not left out.
+    /// The features to include.
     pub with: Vec<String>,
 }
 

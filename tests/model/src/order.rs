@@ -26,14 +26,15 @@ struct Lane {
 #[derive(Debug, Clone)]
 pub struct Order {
     before: Vec<Set>,
-    /// What may have to be over before the action is: more than `before` where an action fails.
+    /// The actions that may have to complete before the action does: more than `before` where an
+    /// action fails.
     slow: Vec<Set>,
     host: Set,
     lanes: Vec<Lane>,
 }
 
 impl Order {
-    /// Of no action.
+    /// Creates the order of a program without actions.
     pub fn new(program: &Program) -> Self {
         let lane = |queue: &crate::program::Queue| Lane {
             in_order: queue.in_order,
@@ -54,7 +55,7 @@ impl Order {
         self.before[index] | 1 << index
     }
 
-    /// What would be over before this action begins, if it came next.
+    /// Returns the actions that would be complete before this action begins, if it came next.
     pub fn before(&self, action: &Action) -> Set {
         let waits = action.waits.iter().fold(0, |set, &of| set | self.with(of));
         let mut set = self.host | waits;
@@ -111,7 +112,7 @@ impl Order {
         }
     }
 
-    /// It comes next, and fails: that is known as soon as one that it waits for has failed.
+    /// Appends an action that fails, which is known as soon as one of its dependencies has failed.
     pub fn push_failing(&mut self, action: &Action) {
         let index = self.before.len();
         self.push_slow(action);
@@ -124,7 +125,7 @@ impl Order {
         }
     }
 
-    /// It comes next.
+    /// Appends an action.
     pub fn push(&mut self, action: &Action) {
         let index = self.before.len();
         let before = self.before(action);

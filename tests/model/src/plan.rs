@@ -13,11 +13,11 @@ use crate::valid::State;
 /// Why an action may not come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It makes no sense now.
+    /// The action is not valid here.
     Invalid(&'static str),
     /// Something that it touches is mapped.
     Mapped,
-    /// It would run beside this earlier action.
+    /// The action would race with this earlier one.
     Race(usize),
     /// The host would wait for a gate that is closed.
     Closed,
@@ -67,12 +67,12 @@ impl Planner {
         &self.program
     }
 
-    /// What exists now.
+    /// Returns the objects that exist now.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// It, with all its actions; or the first that is not legal, and why.
+    /// Checks a program with all its actions. Returns the first that is not legal, and why.
     pub fn check(of: &Program) -> Result<Self, (usize, Refusal)> {
         let mut planner = Self::new(of);
         for (index, action) in of.actions.iter().enumerate() {
@@ -81,7 +81,7 @@ impl Planner {
         Ok(planner)
     }
 
-    /// What holds while the gates are as they are now.
+    /// Returns the promises that hold for the present state of the gates.
     pub fn promises(&self) -> Promises<'_> {
         Promises::new(&self.program, &self.order, &self.state.closed)
     }

@@ -23,11 +23,11 @@ pub enum Usm {
     Host,
     /// A device's.
     Device,
-    /// Of host and device.
+    /// Shared by host and device.
     Shared,
 }
 
-/// What a memory is made of.
+/// The kind of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Memory of the application, that devices do not reach.
@@ -57,12 +57,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// It has a memory object.
+    /// Returns true if it has a memory object.
     pub fn is_object(self) -> bool {
         self.is_buffer() || self.pitch().is_some()
     }
 
-    /// It has a memory object of type buffer.
+    /// Returns true if it has a memory object of type buffer.
     pub fn is_buffer(self) -> bool {
         matches!(
             self,
@@ -70,7 +70,7 @@ impl Kind {
         )
     }
 
-    /// It is an image with rows of so many bytes.
+    /// Returns the bytes of a row, of an image.
     pub fn pitch(self) -> Option<usize> {
         match self {
             Self::Image(pitch) => Some(pitch),
@@ -83,12 +83,12 @@ impl Kind {
         self.is_svm() || matches!(self, Self::Usm(_) | Self::System)
     }
 
-    /// It came from clSVMAlloc.
+    /// Returns true if it comes from clSVMAlloc.
     pub fn is_svm(self) -> bool {
         matches!(self, Self::Svm { .. } | Self::SvmBuffer { .. })
     }
 
-    /// It is unified shared memory.
+    /// Returns true if it is unified shared memory.
     pub fn is_usm(self) -> bool {
         matches!(self, Self::Usm(_))
     }
@@ -98,7 +98,7 @@ impl Kind {
         self.is_fine() || matches!(self, Self::Plain | Self::Usm(Usm::Host | Usm::Shared))
     }
 
-    /// Who uses it at the same time shares it byte by byte.
+    /// Returns true if concurrent users share it byte by byte.
     pub fn is_fine(self) -> bool {
         matches!(
             self,
@@ -110,11 +110,12 @@ impl Kind {
 /// A memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// What it is made of.
+    /// The kind.
     pub kind: Kind,
     /// Its size in bytes.
     pub size: usize,
-    /// What its memory objects cover: first all of it, then sub-buffers. Empty where it has no memory object.
+    /// The ranges of its memory objects: first all of it, then sub-buffers. Empty without a memory
+    /// object.
     pub views: Vec<Range<usize>>,
     /// Number of the device that unified shared memory belongs to.
     pub device: usize,
@@ -131,7 +132,7 @@ pub struct Queue {
     pub in_order: bool,
     /// With CL_QUEUE_PROFILING_ENABLE.
     pub profiling: bool,
-    /// It is made by an action.
+    /// Set if an action creates it.
     pub late: bool,
 }
 
@@ -187,7 +188,7 @@ impl Shape {
     }
 }
 
-/// What a kernel takes.
+/// The operands of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
     /// A memory object.
@@ -220,7 +221,7 @@ pub enum Thread {
     Key,
 }
 
-/// What an action does.
+/// The work of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// clEnqueueReadBuffer, clEnqueueReadBufferRect, clEnqueueReadImage: the object, where to, rows (first: the object's).
@@ -249,7 +250,7 @@ pub enum What {
         src: Operand,
         /// Work-items.
         words: usize,
-        /// What is added.
+        /// The value to add.
         add: u32,
         /// Turns of the loop.
         spins: usize,
@@ -280,7 +281,8 @@ pub enum What {
     GateKernel(bool),
     /// A gate: a native kernel that waits for a flag.
     GateNative,
-    /// What has to have happened while the gates are closed is checked, and the gate of this action opened.
+    /// Checks what must have happened while the gates are closed, and opens the gate of this
+    /// action.
     Open(usize),
     /// A kernel whose launch fails, as it needs more memory than the process may have.
     Doomed,
@@ -301,7 +303,7 @@ pub enum What {
 }
 
 impl What {
-    /// It is enqueued, and has an event.
+    /// Returns true if it is enqueued, and has an event.
     pub fn is_command(&self) -> bool {
         use What::*;
         !matches!(
@@ -324,7 +326,7 @@ impl What {
         )
     }
 
-    /// It waits until the program opens it.
+    /// Returns true if it waits until the program opens it.
     pub fn is_gate(&self) -> bool {
         matches!(self, Self::Hold) || self.is_gate_of_device()
     }
@@ -347,7 +349,7 @@ impl What {
 /// An action with how it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// What.
+    /// The work.
     pub what: What,
     /// Number of the queue, where it is a command.
     pub queue: usize,
@@ -374,7 +376,7 @@ impl Action {
         }
     }
 
-    /// Of the host alone.
+    /// Creates an action of the host alone.
     pub fn host(what: What) -> Self {
         Self::new(what, 0)
     }
@@ -394,9 +396,9 @@ pub enum Sharing {
 /// A program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
-    /// What it was made of.
+    /// The seed that it was generated from.
     pub seed: u64,
-    /// It holds a driver to all promises ([`crate::gates`]).
+    /// Set if it holds a driver to all promises ([`crate::gates`]).
     pub strict: bool,
     /// The memories.
     pub memories: Vec<Memory>,

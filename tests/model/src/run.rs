@@ -27,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A map that was made.
 #[derive(Clone, Copy)]
 pub struct Mapped {
-    /// What the call returned.
+    /// The pointer that the call returned.
     pub pointer: usize,
-    /// Of an image: from one row to the next.
+    /// The row pitch of an image.
     pub pitch: usize,
 }
 
@@ -47,9 +47,9 @@ pub struct Run<'a> {
     pub(crate) callbacks: Vec<(usize, Arc<AtomicU32>)>,
     /// Markers behind all of a queue that is released.
     ends: Vec<cl_event>,
-    /// Who opens the gates; None: there are none.
+    /// The watch that opens the gates, if there are any.
     pub(crate) watch: Option<Watch>,
-    /// What native kernels wait for, by their actions.
+    /// The flags that native kernels wait for, by their actions.
     pub(crate) flags: &'static [AtomicU32],
     /// The actions so far, as the planner has them.
     planner: Planner,
@@ -63,7 +63,7 @@ pub struct Run<'a> {
 pub struct Conduct {
     /// So late may come what must have happened while gates are closed.
     pub grace: Duration,
-    /// What the process is like.
+    /// The state of the process.
     pub hostile: Hostile,
 }
 
@@ -250,7 +250,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// What a call gives that waits for something that fails, or does not.
+    /// Returns the code of a call that waits for something that fails, or does not.
     fn code(&self, fails: bool) -> cl_int {
         match fails {
             true => CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,

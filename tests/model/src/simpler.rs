@@ -16,7 +16,7 @@ pub enum Edit {
     Remove(Range<usize>),
     /// A memory that nothing names goes.
     DropMemory(usize),
-    /// What a queue does, the first one does; it goes.
+    /// Drops a queue; the first one takes its commands.
     DropQueue(usize),
     /// A wait goes: action, place in its list.
     DropWait(usize, usize),
@@ -30,12 +30,12 @@ pub enum Edit {
     Clip(usize),
 }
 
-/// What can be made simpler of an action.
+/// A simplification of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Neither event nor callback.
     Quiet,
-    /// It blocks.
+    /// Makes it block.
     Block,
     /// One row in place of many.
     Line,
@@ -51,7 +51,7 @@ pub enum Change {
     Pointers,
 }
 
-/// What can be made simpler of a memory.
+/// A simplification of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
     /// There from the start.

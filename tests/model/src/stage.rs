@@ -42,7 +42,7 @@ pub struct Made {
     pub base: usize,
     /// Its memory objects; empty if they are yet to be made, or released.
     pub views: Vec<cl_mem>,
-    /// What clSVMAlloc returned, unless it is freed.
+    /// The pointer from clSVMAlloc, unless it is freed.
     pub svm: Option<*mut c_void>,
     usm: Option<*mut c_void>,
     _block: Option<Block>,

@@ -347,7 +347,8 @@ fn generated_programs_are_legal_and_can_be_printed_and_read() {
     assert!(waits > 100, "{waits}");
 }
 
-/// What is said of the commands of a program before the gates are opened: promised, stuck, or neither.
+/// Returns the state of a program's commands before the gates are opened: promised, stuck, or
+/// neither.
 fn said(actions: &str) -> String {
     said_of(actions, true)
 }

@@ -10,7 +10,7 @@ struct Part<'a>(&'a mut dyn FnMut());
 // SAFETY: handles of OpenCL may be used from every thread, and this one waits.
 unsafe impl Send for Part<'_> {}
 
-/// What a thread that ends has to run: a part that lives until the thread has ended.
+/// The rest of the work of a thread that ends: a part that lives until the thread has ended.
 struct Last(Option<Part<'static>>);
 
 impl Drop for Last {

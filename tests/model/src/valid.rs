@@ -4,7 +4,7 @@ use crate::access::meet;
 use crate::program::{Action, Kind, MapHow, Operand, Place, Program, Shape, Side, Usm, What, MOST};
 use std::ops::Range;
 
-/// What exists after the actions so far.
+/// The objects that exist after the actions so far.
 #[derive(Debug, Clone)]
 pub struct State {
     /// Queues that can be used.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What opens a gate.
+/// The condition that opens a gate.
 #[derive(Clone, Copy)]
 pub enum Key {
     /// A flag at this address, which outlives the program.
@@ -101,7 +101,7 @@ impl Watch {
         self.shared.lock().call = Some((action, Instant::now()));
     }
 
-    /// They have returned.
+    /// Records that the calls have returned.
     pub fn end(&self) {
         self.shared.lock().call = None;
     }

@@ -10,10 +10,10 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What came of a program.
+/// The outcome of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// What the model says.
+    /// The result is what the model expects.
     Same,
     /// Something else.
     Differs(String),
@@ -36,7 +36,7 @@ struct Process {
     /// None: it was told to end.
     input: Option<ChildStdin>,
     answers: Receiver<String>,
-    /// What it said last.
+    /// The last lines of its error output.
     errors: Arc<Mutex<VecDeque<String>>>,
 }
 
@@ -45,7 +45,7 @@ pub struct Worker {
     setting: Setting,
     patience: Duration,
     process: Option<Process>,
-    /// What the devices can do.
+    /// The abilities of the devices.
     pub caps: Caps,
 }
 

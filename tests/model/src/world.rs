@@ -1,4 +1,5 @@
-//! What all programs of a process share: the context with its devices, what these can do, and the kernels.
+//! The objects that all programs of a process share: the context with its devices, their abilities,
+//! and the kernels.
 
 use crate::program::MOST;
 use pumice_tests::gate::{GATE, GATE_OPTIONS};
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr::{null, null_mut};
 
-/// What programs may use, as the devices of the context have it in common.
+/// The abilities that the devices of the context have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caps {
     /// Devices of the context.
@@ -157,7 +158,7 @@ pub struct Which {
     pub parts: usize,
 }
 
-/// What the devices have in common.
+/// Returns the abilities that the devices have in common.
 pub fn caps(which: Which) -> Caps {
     let (_, devices, context) = new_context(which);
     let caps = common(context, &devices);

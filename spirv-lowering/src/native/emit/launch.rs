@@ -62,7 +62,7 @@ impl Emitter<'_> {
         self.launch_field(offset + 4 * u32::from(dim.min(2)), LlvmType::I32)
     }
 
-    /// Returns the address so many bytes behind one that is the same for all packs.
+    /// Returns the address a number of bytes after one that is the same for all packs.
     pub(super) fn fixed(&mut self, base: &Operand, bytes: u64) -> Operand {
         self.llvm
             .once(|llvm| llvm.offset(base, &Operand::i64(bytes)))

@@ -1,4 +1,4 @@
-//! What has to have happened while gates are closed ([`crate::gates`]).
+//! Checks what must have happened while gates are closed ([`crate::gates`]).
 
 use super::Run;
 use pumice_tests::process::resident;
