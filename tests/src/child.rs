@@ -13,7 +13,7 @@ const JOB: &str = "PUMICE_TESTS_CHILD";
 /// A child that takes longer hangs. Under Wine compilers take a second to start.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(windows) { 400 } else { 120 });
 
-/// What this process is to do as a child.
+/// Returns the job of this process as a child.
 pub fn job() -> Option<String> {
     std::env::var(JOB).ok()
 }

@@ -65,7 +65,7 @@ pub fn soon(condition: impl Fn() -> bool) -> bool {
     condition()
 }
 
-/// What another thread uses while this one waits for it.
+/// A value that another thread uses while this one waits for it.
 struct Moved<T>(T);
 
 // SAFETY: handles of OpenCL may be used from every thread, and tests share nothing else that is bound to one.

@@ -1,4 +1,4 @@
-//! What the system knows of this process: how much memory it has, which children.
+//! Queries of the system about this process: its memory, its children.
 
 #[cfg(unix)]
 pub use unix::{children, resident};

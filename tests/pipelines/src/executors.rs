@@ -98,10 +98,10 @@ fn comparable(mut case: Case, device: &dyn Device) -> Case {
     case
 }
 
-/// What came of a kernel.
+/// The outcome of a kernel.
 enum Verdict {
     Same,
-    /// It has no defined result, or the device cannot have it.
+    /// The kernel has no defined result, or the device does not support it.
     Left(String),
     Wrong(String),
 }

@@ -68,7 +68,7 @@ fn parts(range: &NdRange) -> Vec<Part> {
     list
 }
 
-/// What a dispatch is given.
+/// The arguments of a dispatch.
 struct Block {
     /// Push constants.
     push: Vec<u8>,
@@ -292,7 +292,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
     Ok(out)
 }
 
-/// What is in memory that no command uses.
+/// Returns the contents of memory that no command uses.
 fn download(device: &dyn Device, memory: &Arc<dyn Memory>) -> backend::Result<Vec<u8>> {
     let size = memory.size();
     let mut staging = staging::Staging::new(device, size, Placement::HostRead)?;

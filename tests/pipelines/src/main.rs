@@ -97,7 +97,7 @@ fn manifest() -> Option<PathBuf> {
     found.next()
 }
 
-/// What the process that makes the pipelines for a family writes.
+/// Returns the output of the process that makes the pipelines for a family of devices.
 fn make(family: &str, manifest: &Path, modules: &[PathBuf]) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new(program)

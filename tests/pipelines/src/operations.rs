@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Groups of work-items, each of which has operands of its own.
 const GROUPS: u32 = 32;
 
-/// What came of the comparisons.
+/// The outcome of the comparisons.
 #[derive(Default)]
 pub struct Count {
     operations: BTreeSet<String>,
@@ -28,7 +28,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// What it comes to, in words; an error if something differs.
+    /// Returns the outcome in words, or an error if something differs.
     pub fn finish(&self) -> Result<(), String> {
         println!(
             "{} operations, {} results the same, {} wrong; left out: {:?}",

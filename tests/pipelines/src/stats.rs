@@ -1,10 +1,10 @@
-//! What the driver says of pipelines, and what it is held against.
+//! The driver's statistics of pipelines, and what they are compared with.
 
 use crate::maker::MARK;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a kernel takes of the machine.
+/// The resources of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Vector registers of a work-item.
@@ -84,7 +84,7 @@ pub fn parse(text: &str) -> Result<(String, Kernels, Vec<String>), String> {
 pub struct Totals(Cost);
 
 impl Totals {
-    /// Of these.
+    /// Returns the costs of these kernels.
     pub fn of(kernels: &Kernels) -> Self {
         let add = |all: Cost, one: &Cost| Cost {
             vector_registers: all.vector_registers + one.vector_registers,
@@ -102,7 +102,7 @@ impl fmt::Display for Totals {
     }
 }
 
-/// What kernels cost on families of devices, with one version of the driver.
+/// The costs of kernels on families of devices, with one version of the driver.
 #[derive(Default)]
 pub struct Expected {
     driver: String,

@@ -35,7 +35,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What these functions return.
+/// The result of these functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error that is not a status of OpenCL.

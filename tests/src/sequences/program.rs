@@ -19,7 +19,7 @@ pub struct Call {
     pub row: usize,
     /// The thread that makes it, below [`THREADS`].
     pub thread: u32,
-    /// What it is called with.
+    /// The numbers that it is called with.
     pub numbers: [u32; NUMBERS],
 }
 
@@ -27,7 +27,7 @@ pub struct Call {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program(pub Vec<Call>);
 
-/// What a program is made by. 0 is the plainest choice.
+/// The choices that make a program. 0 is the plainest choice.
 pub trait Choices {
     /// One of so many, of which there is at least one.
     fn below(&mut self, limit: usize) -> usize;
@@ -69,7 +69,7 @@ pub struct Bytes<'a> {
 pub const RECORD: usize = 24;
 
 impl<'a> Bytes<'a> {
-    /// Of an input.
+    /// Creates the choices of an input.
     pub fn new(bytes: &'a [u8]) -> Self {
         let (record, rest) = bytes.split_at(RECORD.min(bytes.len()));
         Self { record, rest }

@@ -41,7 +41,7 @@ pub struct Object {
     pub count: i32,
 }
 
-/// What all threads of a program know.
+/// The state that all threads of a program share.
 #[derive(Default)]
 pub struct Table {
     objects: BTreeMap<Kind, Vec<Object>>,
@@ -57,7 +57,7 @@ pub struct Table {
     pub context_of: BTreeMap<*mut c_void, *mut c_void>,
     /// Queues that were released: their commands may be under way.
     pub released: usize,
-    /// Of threads that are over: calls that succeeded, and what must not be.
+    /// The results of threads that have ended: the calls that succeeded, and the problems.
     left: (u32, Vec<String>),
 }
 
@@ -134,7 +134,7 @@ pub struct State {
     answers: Vec<u64>,
     /// Calls that succeeded.
     pub good: u32,
-    /// What must not be, in words.
+    /// The problems, in words.
     pub wrong: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ impl State {
         self.together = true;
     }
 
-    /// That of another thread.
+    /// Creates the state of another thread.
     pub fn other(&self) -> Self {
         Self {
             table: self.table.clone(),
@@ -225,7 +225,7 @@ impl State {
         self.table().pick(kind, number)
     }
 
-    /// What a call that returns a code gave.
+    /// Records the result of a call that returns a code.
     pub fn code(&mut self, name: &str, code: i32) -> bool {
         if code == sys::CL_SUCCESS {
             self.good += 1;
@@ -239,7 +239,7 @@ impl State {
         false
     }
 
-    /// What a call that makes an object gave.
+    /// Records the result of a call that makes an object.
     pub fn made(&mut self, name: &str, kind: Kind, handle: *mut c_void, code: i32) -> bool {
         let good = self.code(name, code);
         if good == handle.is_null() {
@@ -269,7 +269,7 @@ impl State {
         self.made("clCreateUserEvent", Kind::Event, made, code);
     }
 
-    /// What a command gave: its code, and its event if there is one.
+    /// Records the result of a command: its code, and its event if there is one.
     pub fn enqueued(&mut self, name: &str, code: i32, event: *mut c_void) {
         if self.code(name, code) {
             if !event.is_null() {

@@ -76,7 +76,7 @@ pub fn bodies(rig: &Rig) -> Result<Option<Ready>> {
 pub trait Real: Copy {
     /// Iterations at a point.
     fn iterations(x: usize, y: usize, width: usize, height: usize, most: u32) -> u32;
-    /// It needs the device to have doubles.
+    /// Set if the device must support doubles.
     const DOUBLE: bool;
 }
 

@@ -47,7 +47,7 @@ bench [--pumice LIBRARY_OR_ICD] [--against LIBRARY_OR_ICD]... [--rounds N] [--se
 --small --large  sizes; default: large if both devices are GPUs with 8 GiB or more
 --device         which device of each driver (default 0)";
 
-/// What the drivers beside the first are called.
+/// The names of the drivers beside the first.
 const LABELS: [&str; 4] = ["second", "third", "fourth", "fifth"];
 
 struct Options {
@@ -144,7 +144,7 @@ fn time_passed() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
-/// What all threads of this process have used.
+/// Returns the processor time that all threads of this process have used.
 #[cfg(windows)]
 fn cpu_time() -> f64 {
     #[link(name = "kernel32")]
@@ -172,7 +172,7 @@ fn cpu_time() -> f64 {
     (kernel + user) as f64 * 1e-7
 }
 
-/// What all threads of this process have used.
+/// Returns the processor time that all threads of this process have used.
 #[cfg(not(windows))]
 fn cpu_time() -> f64 {
     let mut time = libc::timespec {
@@ -338,7 +338,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// What one driver showed of one workload.
+/// The result of one driver for one workload.
 enum Shown {
     Figure(Figure, f64),
     Unsupported,

@@ -34,7 +34,7 @@ impl Bench {
         Ok(self)
     }
 
-    /// What the first launch leaves in an argument.
+    /// Returns the contents of an argument after the first launch.
     pub fn first<T: Plain + Default + Clone>(
         &self,
         (global, local): (&[usize], &[usize]),

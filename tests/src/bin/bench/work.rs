@@ -1,5 +1,5 @@
-//! What is measured. Each workload sets itself up on a device, shows that its result is right, and can then be run any
-//! number of times.
+//! The workloads. Each sets itself up on a device, shows that its result is right, and can then be
+//! run any number of times.
 
 use super::{alone, builds, compute, contract, functions, numeric};
 use opencl_sys as sys;
@@ -8,7 +8,7 @@ use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Resul
 /// Small kernels, most of them for the workloads of this file.
 pub const SOURCE: &str = include_str!("bench.cl");
 
-/// What a figure is held against with `--check`.
+/// The figure that `--check` compares with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// Must be faster by the launch factor.
@@ -72,7 +72,7 @@ pub fn uncounted<R>(run: impl FnOnce() -> R) -> R {
 pub struct Ready {
     /// Runs that many operations; everything is done when it returns.
     pub run: Box<dyn FnMut(usize) -> Result<()>>,
-    /// What an operation's time means.
+    /// The meaning of an operation's time.
     pub figure: Figure,
 }
 
@@ -597,7 +597,7 @@ fn atomics(rig: &Rig, counters: usize) -> Result<Option<Ready>> {
     }))
 }
 
-/// What the table's heading says about a device.
+/// Returns the heading of the table for a device.
 pub fn describe(device: &Device) -> Result<String> {
     Ok(format!(
         "{} ({})",

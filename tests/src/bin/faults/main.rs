@@ -41,7 +41,7 @@ pub struct Case {
     pub number: u64,
     /// Later ones as well.
     pub lasts: bool,
-    /// What it returns; empty for a situation.
+    /// The error that it returns; empty for a situation.
     pub error: String,
 }
 
@@ -72,7 +72,7 @@ pub trait Faults: Sync {
     fn most(&self) -> u64;
     /// Whether the call came in the first run that was to fail there.
     fn came(&self, case: &Case, said: &Said) -> bool;
-    /// What is wrong with a case.
+    /// Returns what is wrong with a case.
     fn judge(&self, case: &Case, said: &Said, without: &Said) -> Vec<String>;
 }
 

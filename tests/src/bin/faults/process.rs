@@ -13,7 +13,7 @@ pub const CHILD: &str = "PUMICE_FAULTS_CHILD";
 
 /// The two runs of a child: what can be counted, and what is done between them.
 pub trait Watch {
-    /// What belongs to the scenario besides what always does.
+    /// Returns the parts of the scenario besides those that every case has.
     fn parts(&self) -> &'static [scenario::Part] {
         &[]
     }
@@ -87,7 +87,7 @@ pub fn child(watch: &dyn Watch) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What a child said, or why it did not end well.
+/// The output of a child, or the reason why it did not end well.
 pub struct Said {
     lines: Vec<String>,
     /// All of its output.
@@ -97,14 +97,14 @@ pub struct Said {
 }
 
 impl Said {
-    /// What follows a beginning of lines.
+    /// Returns the rest of each line that has this beginning.
     pub fn after<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a str> {
         self.lines
             .iter()
             .filter_map(move |line| line.strip_prefix(begin))
     }
 
-    /// What lives after the second run.
+    /// Returns the objects that live after the second run.
     pub fn living(&self) -> BTreeMap<&str, i64> {
         self.after("second living ").filter_map(living).collect()
     }
@@ -124,7 +124,8 @@ impl Said {
         self.end.is_none() && wrong.next().is_none() && self.after("first call ").next().is_some()
     }
 
-    /// What is wrong whatever the fault was: its end, errors that are not listed, and wrong results.
+    /// Returns the problems that do not depend on the fault: the end, errors that are not listed,
+    /// and wrong results.
     pub fn problems(&self) -> Vec<String> {
         let mut wrong: Vec<String> = self.end.iter().cloned().collect();
         if self.end.is_some() {
@@ -145,7 +146,7 @@ impl Said {
             .map(|error| format!("second run: {error}"))
     }
 
-    /// What lives in addition to what usually does.
+    /// Returns the objects that live in addition to the usual ones.
     pub fn left_behind(&self, usual: &Self) -> Vec<String> {
         let usual = usual.living();
         let mut wrong = Vec::new();

@@ -1,4 +1,5 @@
-//! What a child does: a program of some hundred Vulkan calls in parts, each of which ends at its first error.
+//! The work of a child: a program of some hundred Vulkan calls in parts, each of which ends at its
+//! first error.
 
 use opencl_sys as sys;
 use pumice_tests::{call, code_name};
@@ -20,15 +21,15 @@ const BYTES: usize = COUNT * 4;
 
 /// The errors of lacking host memory and resources, which every entry point here lists.
 const ANY: &[i32] = &[sys::CL_OUT_OF_RESOURCES, sys::CL_OUT_OF_HOST_MEMORY];
-/// Those of entry points that may allocate memory of the device besides.
+/// The errors of entry points that may also allocate memory of the device.
 const MEMORY: &[i32] = &[sys::CL_MEM_OBJECT_ALLOCATION_FAILURE];
 
-/// What came of one run.
+/// The outcome of one run.
 #[derive(Default)]
 pub struct Outcome {
     /// Calls that failed as they may.
     pub errors: Vec<String>,
-    /// What must not be.
+    /// The problems found.
     pub problems: Vec<String>,
 }
 
@@ -103,7 +104,7 @@ macro_rules! done {
     };
 }
 
-/// What all parts share.
+/// The objects that all parts share.
 pub struct World {
     device: sys::cl_device_id,
     context: sys::cl_context,

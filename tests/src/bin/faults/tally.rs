@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Copy)]
 enum Outcome {
-    /// It ended in an error that the specification lists.
+    /// The case ended in an error that the specification lists.
     Error,
-    /// It went without one.
+    /// The case had no error.
     NoError,
     /// Something was wrong, and was printed.
     Failed,
@@ -21,7 +21,7 @@ enum Outcome {
     NotReached,
 }
 
-/// Of each call and code, how many cases had each [`Outcome`].
+/// The number of cases with each [`Outcome`], by call and code.
 #[derive(Default)]
 pub struct Tally<'a>(BTreeMap<(&'a str, &'a str), [usize; 4]>);
 
@@ -91,7 +91,7 @@ impl fmt::Display for Tally<'_> {
     }
 }
 
-/// What came of a case by what its process said. Prints what is wrong with it.
+/// Returns the outcome of a case from the output of its process. Prints what is wrong with it.
 fn outcome(case: &Case, faults: &dyn Faults, without: &Said, said: &Said) -> Outcome {
     if said.end.is_none() && !faults.came(case, said) {
         return Outcome::NotReached;

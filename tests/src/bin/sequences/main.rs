@@ -27,7 +27,7 @@ sequences [--seconds S] [--seed SEED] [--only SEED] [--file PATH] [--input PATH]
 --patience  seconds after which a program hangs (default 20)";
 
 const CHILD: &str = "--child";
-/// What Rust says of a panic, which the application gets as an error.
+/// The text of a panic in Rust, which the application gets as an error.
 const PANIC: &str = " panicked at ";
 /// Before the number of calls that succeeded, where nothing is wrong.
 const GOOD: &str = "good ";
@@ -125,7 +125,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// What is wrong with a program. None: nothing.
+    /// Runs a program. Returns what is wrong with it, or `None`.
     fn run(&mut self, program: &Program) -> Option<String> {
         let mut worker = self.worker.take().unwrap_or_else(Worker::new);
         // It may be gone: then there is no answer.
@@ -152,7 +152,7 @@ impl Runner {
     }
 }
 
-/// What counts as the same: the words before the first number.
+/// Returns the class of an error: the words before the first number.
 fn kind(wrong: &str) -> &str {
     let number = |c: char| c == ';' || c.is_ascii_digit();
     // How a process ends is a number, too.

@@ -87,11 +87,11 @@ pub struct Node {
     pub lane: Option<Arc<Lane>>,
     /// Its event, if one was asked for.
     pub event: Option<cl_event>,
-    /// What it is.
+    /// The kind of command.
     pub name: &'static str,
     /// When its enqueueing had ended.
     pub end: u64,
-    /// It is not carried out, because something it waits for fails.
+    /// Set if it is not executed, because a dependency fails.
     pub fails: bool,
     complete: AtomicBool,
 }
@@ -110,7 +110,7 @@ impl Drop for Node {
 }
 
 impl Node {
-    /// Of a command just enqueued.
+    /// Creates the node of a command that was just enqueued.
     pub fn new(
         name: &'static str,
         lane: Option<Arc<Lane>>,
@@ -127,7 +127,7 @@ impl Node {
         })
     }
 
-    /// It is known to be over.
+    /// Returns true if it is known to be complete.
     pub fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Acquire)
     }

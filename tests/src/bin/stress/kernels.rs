@@ -238,7 +238,7 @@ impl Kernel {
         self
     }
 
-    /// It gets at this allocation in other ways than by an argument.
+    /// Adds an allocation that the kernel accesses without an argument.
     pub fn reaches(&self, address: usize) -> &Self {
         ok!(clSetKernelExecInfo(
             self.id,
@@ -265,7 +265,7 @@ fn set_word(bytes: &mut [u8], index: usize, value: u32) {
     bytes[index * 4..index * 4 + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// What `mix` and `reach` do: `dst` and `src` are the ranges used.
+/// Computes the result of `mix` and `reach`: `dst` and `src` are the ranges used.
 pub fn mix(dst: &mut [u8], src: &[u8], a: u32, b: u32, variant: u32) {
     for i in 0..dst.len() / 4 {
         let value = word(dst, i)
@@ -276,7 +276,7 @@ pub fn mix(dst: &mut [u8], src: &[u8], a: u32, b: u32, variant: u32) {
     }
 }
 
-/// What `sums` does with work-groups of `local`.
+/// Computes the result of `sums` with work-groups of `local`.
 pub fn sums(dst: &mut [u8], src: &[u8], local: usize, variant: u32) {
     let total = src.len() / 4;
     for first in (0..total).step_by(local) {
@@ -291,7 +291,7 @@ pub fn sums(dst: &mut [u8], src: &[u8], local: usize, variant: u32) {
     }
 }
 
-/// What `count` does.
+/// Computes the result of `count`.
 pub fn count(dst: &mut [u8], src: &[u8], variant: u32) {
     let slots = dst.len() / 4;
     for i in 0..src.len() / 4 {
@@ -302,7 +302,7 @@ pub fn count(dst: &mut [u8], src: &[u8], variant: u32) {
     }
 }
 
-/// What the kernels that write images do: `src` and `dst` are as many texels.
+/// Computes the result of the kernels that write images: `src` and `dst` are as many texels.
 pub fn paint(dst: &mut [u8], src: &[u8], variant: u32) {
     for i in (1..dst.len() / 4).step_by(2) {
         let value = word(src, i).wrapping_mul(5).wrapping_add(variant);
@@ -310,7 +310,7 @@ pub fn paint(dst: &mut [u8], src: &[u8], variant: u32) {
     }
 }
 
-/// What the kernels that read images do.
+/// Computes the result of the kernels that read images.
 pub fn look(dst: &mut [u8], src: &[u8], variant: u32) {
     for i in 0..dst.len() / 4 {
         let value = word(src, i).wrapping_mul(3).wrapping_add(variant);

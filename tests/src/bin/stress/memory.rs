@@ -31,19 +31,19 @@ pub struct Mapped {
 pub struct Access {
     /// The bytes.
     pub range: Range<usize>,
-    /// It changes them.
+    /// Set if it changes them.
     pub write: bool,
     /// The command.
     pub node: Arc<Node>,
 }
 
-/// What a buffer's lock protects.
+/// The state that a buffer's lock protects.
 pub struct Contents {
     /// The bytes after all that was enqueued.
     pub bytes: Vec<u8>,
-    /// What is mapped.
+    /// The mapped ranges.
     pub mapped: Vec<Mapped>,
-    /// Who may still be using them.
+    /// The accesses that may still be pending.
     pub log: Vec<Access>,
 }
 

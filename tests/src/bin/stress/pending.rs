@@ -28,7 +28,7 @@ pub fn compare(name: &str, got: &[u8], expected: &[u8]) {
     }
 }
 
-/// What was mapped.
+/// The kind of map.
 #[derive(Clone, Copy)]
 pub enum Way {
     /// A buffer or an image.
@@ -39,11 +39,11 @@ pub enum Way {
 
 /// A map that its thread has yet to end.
 pub struct Map {
-    /// Whose model it is.
+    /// The buffer with the model.
     pub buffer: Arc<Buf>,
-    /// What was mapped.
+    /// The kind of map.
     pub way: Way,
-    /// What the application got.
+    /// The pointer that the application got.
     pub pointer: usize,
     /// Bytes of the model, from the first to the last.
     pub range: Range<usize>,
@@ -274,7 +274,7 @@ extern "C" fn set_next(_: cl_event, _: cl_int, data: *mut c_void) {
     CALLBACKS.fetch_sub(1, Ordering::SeqCst);
 }
 
-/// Has a user event set, and released, when a command is over.
+/// Sets a user event, and releases it, when a command is complete.
 pub fn chain(node: &Node, user: cl_event, status: cl_int) -> bool {
     let Some(event) = node.event else {
         return false;

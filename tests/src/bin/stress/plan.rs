@@ -23,14 +23,14 @@ pub struct Use {
     pub buffer: Arc<Buf>,
     /// Bytes of the buffer (not of the view).
     pub range: Range<usize>,
-    /// It changes them.
+    /// Set if it changes them.
     pub write: bool,
     /// The map that this use belongs to, which does not stand in its way. 0: none.
     pub map: u64,
 }
 
 impl Use {
-    /// It reads them.
+    /// Creates a read of a range.
     pub fn read(buffer: &Arc<Buf>, range: Range<usize>) -> Self {
         Self {
             buffer: buffer.clone(),
@@ -40,7 +40,7 @@ impl Use {
         }
     }
 
-    /// It writes them.
+    /// Creates a write of a range.
     pub fn write(buffer: &Arc<Buf>, range: Range<usize>) -> Self {
         Self {
             write: true,
@@ -69,13 +69,13 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 
 /// How a command is enqueued.
 pub struct Plan<'a> {
-    /// What it is.
+    /// The kind of command.
     pub name: &'static str,
     /// Where.
     pub lane: &'a Arc<Lane>,
     /// The bytes it touches.
     pub uses: &'a [Use],
-    /// What else it waits for.
+    /// Further dependencies.
     pub after: &'a [Arc<Node>],
     /// The caller waits.
     pub blocking: bool,
@@ -83,11 +83,11 @@ pub struct Plan<'a> {
     pub want_event: bool,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 pub enum Outcome {
     /// Something that it needs is mapped: not enqueued.
     Skipped,
-    /// It was refused, as it had to be: it is blocking and waits for what fails.
+    /// The command was refused, as it had to be: it is blocking and waits for one that fails.
     Refused,
     /// Enqueued.
     Enqueued(Arc<Node>),

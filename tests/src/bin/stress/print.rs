@@ -1,4 +1,4 @@
-//! What kernels print: standard output goes through a pipe to a thread that counts lines.
+//! Checks the output of kernels: standard output goes through a pipe to a thread that counts lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeWriter};
@@ -30,7 +30,7 @@ pub fn capture() -> File {
     kept
 }
 
-/// What was standard output before.
+/// Replaces standard output. Returns the former one.
 #[cfg(unix)]
 fn replace(write: PipeWriter) -> File {
     use std::os::fd::{AsRawFd, FromRawFd};
@@ -42,7 +42,7 @@ fn replace(write: PipeWriter) -> File {
     }
 }
 
-/// What was standard output before.
+/// Replaces standard output. Returns the former one.
 #[cfg(windows)]
 fn replace(write: PipeWriter) -> File {
     use std::os::windows::io::{FromRawHandle, IntoRawHandle, RawHandle};

@@ -13,7 +13,7 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// What a round is to be.
+/// The parameters of a round.
 pub struct Round<'a> {
     /// How long its threads work.
     pub seconds: f64,
@@ -21,7 +21,7 @@ pub struct Round<'a> {
     pub threads: usize,
     /// How many devices at most; 0: all.
     pub devices: usize,
-    /// What its threads do.
+    /// The seed of its threads.
     pub seed: u64,
     /// Its number, which its programs contain; none: programs that other runs have built as well.
     pub number: Option<u32>,
@@ -31,7 +31,7 @@ pub struct Round<'a> {
     pub without: &'a [String],
 }
 
-/// What came of one.
+/// The outcome of a round.
 pub struct Outcome {
     /// Steps made.
     pub steps: u64,

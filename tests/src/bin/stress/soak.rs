@@ -14,14 +14,14 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the process has.
+/// The resources of the process.
 #[derive(Clone, Default)]
 struct Sample {
-    /// Of the C library's heap, in KiB.
+    /// The size of the C library's heap, in KiB.
     heap: i64,
     /// Resident, in KiB.
     resident: i64,
-    /// What the file descriptors lead to, and how many to each.
+    /// The targets of file descriptors, and how many lead to each.
     files: Counts,
     threads: i64,
     /// Vulkan objects by kind.
@@ -161,7 +161,7 @@ fn most(samples: &[Sample], of: impl Fn(&Sample) -> i64) -> i64 {
     samples.iter().map(of).max().unwrap_or(0)
 }
 
-/// What has grown between two quarters of the samples.
+/// Returns what has grown between two quarters of the samples.
 fn grown(samples: &[Sample]) -> Vec<String> {
     let quarter = samples.len() / 4;
     let (early, late) = (

@@ -56,12 +56,12 @@ pub struct Shared {
     pub without: Vec<String>,
 }
 
-/// What the watching thread sees of a worker.
+/// The state of a worker that the watching thread reads.
 #[derive(Default)]
 pub struct Sign {
     /// Steps made.
     pub steps: AtomicU64,
-    /// What it does now.
+    /// Its current action.
     pub now: Mutex<&'static str>,
 }
 

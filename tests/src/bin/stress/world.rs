@@ -1,4 +1,4 @@
-//! What all threads share: the context, its devices, and what these can do.
+//! The objects that all threads share: the context, its devices, and their abilities.
 
 use crate::svm;
 use pumice_tests::sys::*;
@@ -15,7 +15,7 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no thread has failed")
 }
 
-/// What all threads share.
+/// The objects that all threads share.
 pub struct World {
     /// The context.
     pub context: cl_context,

@@ -15,7 +15,7 @@ type Numbers = [u32; crate::sequences::program::NUMBERS];
 /// A call: its name, and what it does with numbers.
 pub type Row = (&'static str, fn(&mut State, Numbers));
 
-/// What programs begin with.
+/// The first calls of programs.
 pub const BEGIN: [&str; 7] = [
     "clCreateContext",
     "clCreateCommandQueueWithProperties",
@@ -38,7 +38,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         .flatten()
 }
 
-/// That of a number.
+/// Returns the row of a number.
 pub fn row(number: usize) -> &'static Row {
     all().nth(number).expect("a call")
 }

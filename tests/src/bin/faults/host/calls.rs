@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub enum Says {
     /// -1, and `errno` has the error.
     Minus,
-    /// It returns the error.
+    /// Returns the error.
     Code,
     /// Null or zero, and `errno` has the error.
     Zero,
@@ -23,12 +23,12 @@ pub enum Says {
 /// A pseudo error: the call does half of what it was to do, and says so.
 pub const HALF: i32 = 1000;
 
-/// What calls have in common that fail for one reason, for as long as it holds.
+/// A situation in which several calls fail for one reason, for as long as it holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
     /// Its name.
     pub name: &'static str,
-    /// What the calls fail with.
+    /// The error of the calls.
     pub error: i32,
     /// The calls.
     pub calls: &'static [&'static str],
@@ -111,7 +111,7 @@ macro_rules! calls {
         /// The functions.
         pub const CALLS: &[(&str, Says, &[i32])] =
             &[$(($name, Says::$says, &[$(calls!(error $error)),*])),*];
-        /// What stands before them.
+        /// The functions that replace them.
         const BEFORE: &[Function] = &[$(before::<$at>),*];
         /// The functions themselves.
         static BEHIND: [AtomicUsize; CALLS.len()] = [const { AtomicUsize::new(0) }; CALLS.len()];

@@ -16,7 +16,7 @@ use crate::{Case, Faults};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a child is to fail.
+/// The variable with the fault of a child.
 const FAULT: &str = "PUMICE_FAULTS_HOST";
 /// The last call of a function that is had to fail.
 const MOST: u64 = 60;

@@ -20,7 +20,7 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// One has failed.
 static FAILED: AtomicBool = AtomicBool::new(false);
 static COUNTS: [AtomicU64; CALLS.len()] = [const { AtomicU64::new(0) }; CALLS.len()];
-/// Of the calls that are to fail, whichever they are.
+/// The number of calls so far that match the fault.
 static MATCHING: AtomicU64 = AtomicU64::new(0);
 
 /// Reads the text of a case.
