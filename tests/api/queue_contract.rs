@@ -1,6 +1,7 @@
 //! The contract of a queue (the header of `src/queue/mod.rs`), with commands that wait for the program.
 
 mod images;
+mod launches;
 mod native;
 
 use opencl_sys::*;
