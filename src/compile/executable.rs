@@ -516,6 +516,7 @@ fn key_of(
         u8::from(options.correctly_rounded_divide_sqrt),
         u8::from(options.denorms_are_zero),
         u8::from(options.unsafe_math || options.fast_relaxed_math),
+        u8::from(crate::util::config::get().check.memory),
     ]);
     let passes = &crate::util::config::get().passes;
     if passes.change_code() {
@@ -537,6 +538,7 @@ pub fn read_all(
 ) -> Result<Vec<Program>, BuildFailure> {
     let options = ReadOptions {
         spec_constants: spec_constants.to_vec(),
+        keep_unwritten: crate::util::config::get().check.memory,
         ..Default::default()
     };
     modules

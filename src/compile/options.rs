@@ -102,6 +102,8 @@ impl BuildOptions {
         while let Some(word) = words.next() {
             options.take(&word, &mut words, stage)?;
         }
+        // What clang takes out of memory no check sees.
+        options.opt_disable |= crate::util::config::get().check.memory;
         if stage == BuildCall::Link && options.enable_link_options && !options.create_library {
             return Err("-enable-link-options needs -create-library".into());
         }

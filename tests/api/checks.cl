@@ -49,6 +49,32 @@ kernel void private_unwritten(global int *p, int n) {
     p[get_global_id(0)] = a[p[get_global_id(0)] & 15] + 1;  // private_unwritten
 }
 
+kernel void scalar_unwritten(global int *p) {
+    int x;
+    if (p[128] == 99)
+        x = 1;
+    p[get_global_id(0)] = x;  // scalar_unwritten
+}
+
+kernel void pointee_unwritten(global int *p) {
+    int x;
+    int *to = &x;
+    if (p[128] == 99)
+        *to = 1;
+    p[get_global_id(0)] = *to + 1;  // pointee_unwritten
+}
+
+kernel void member_unwritten(global int *p) {
+    struct {
+        char a;
+        int b;
+    } s;
+    s.a = 1;
+    if (p[128] == 99)
+        s.b = 2;
+    p[get_global_id(0)] = s.a + s.b;  // member_unwritten
+}
+
 kernel void local_race(global int *p) {
     local int t[64];
     int i = get_local_id(0);

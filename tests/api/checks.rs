@@ -144,6 +144,9 @@ fn memory() {
     );
     finds("local_unwritten", &["never written", "global address"]);
     finds("private_unwritten", &["never written"]);
+    finds("scalar_unwritten", &["never written", "128 times"]);
+    finds("pointee_unwritten", &["never written"]);
+    finds("member_unwritten", &["never written"]);
     finds("constants", &["read outside", "work-item (0, 0, 0)"]);
 }
 

@@ -109,6 +109,7 @@ pub fn compact(source: &Function) -> Function {
         params: source.params.clone(),
         results: source.results.clone(),
         vars: source.vars.clone(),
+        keeps_unwritten: source.keeps_unwritten,
         ..Function::default()
     };
     let mut map = CopyMap::new(source);

@@ -277,6 +277,8 @@ pub struct Function {
     pub vars: PrimaryMap<Var, VarData>,
     /// Structured control flow (after structurizing).
     pub structure: Option<Structure>,
+    /// Variables that may be read before they are written stay in memory, where the interpreter sees that.
+    pub keeps_unwritten: bool,
 }
 
 impl Function {

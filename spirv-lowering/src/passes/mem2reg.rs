@@ -18,7 +18,7 @@ use crate::ir::op::Op;
 use crate::ir::reinterpret::reinterpret;
 use crate::ir::subst::Subst;
 use crate::ir::types::Type;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The most slots of an alloca that is promoted.
 const MAX_SLOTS: usize = 1024;
@@ -49,8 +49,17 @@ pub fn run(func: &mut Function) -> bool {
     }
     let cfg = Cfg::new(func);
     let mut changed = remove_unreachable(func, &cfg);
-    let addresses = Addresses::new(func, &cfg, false);
+    let mut addresses = Addresses::new(func, &cfg, false);
     let mut plan = Plan::new(func, &cfg, &addresses);
+    if func.keeps_unwritten {
+        let unwritten = plan.perhaps_unwritten(&cfg);
+        if !unwritten.is_empty() {
+            for root in unwritten {
+                addresses.rejected[root] = true;
+            }
+            plan = Plan::new(func, &cfg, &addresses);
+        }
+    }
     if plan.slots.is_empty() && !plan.any {
         return changed;
     }
@@ -188,6 +197,34 @@ impl Plan {
             }
         }
         plan
+    }
+}
+
+impl Plan {
+    /// Returns the allocas of which a part may be read before it is written: those with a slot that is live into the entry.
+    fn perhaps_unwritten(&self, cfg: &Cfg) -> Vec<usize> {
+        let entry = cfg.rpo().first().copied();
+        let live_into_entry = |slot: &Slot| {
+            let (mut seen, mut work) = (FxHashSet::default(), slot.exposed.clone());
+            while let Some(block) = work.pop() {
+                if Some(block) == entry {
+                    return true;
+                }
+                if seen.insert(block) {
+                    let preds = cfg.preds(block).iter().copied();
+                    work.extend(preds.filter(|pred| !slot.stores.contains(pred)));
+                }
+            }
+            false
+        };
+        let slots = self.by_offset.iter();
+        let mut roots: Vec<usize> = slots
+            .filter(|(_, slot)| live_into_entry(&self.slots[**slot as usize]))
+            .map(|((root, _), _)| *root as usize)
+            .collect();
+        roots.sort_unstable();
+        roots.dedup();
+        roots
     }
 }
 

@@ -60,7 +60,8 @@ pub fn run(func: &mut Function) -> bool {
         .insts
         .iter()
         .any(|&i| matches!(func.insts[i].op, Op::Alloca { .. }));
-    if !has_alloca || func.structure.is_some() {
+    // Pieces of a structure that is copied would show the bytes between its members as never written.
+    if !has_alloca || func.structure.is_some() || func.keeps_unwritten {
         return false;
     }
     let cfg = Cfg::new(func);

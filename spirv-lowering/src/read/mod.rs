@@ -55,6 +55,8 @@ pub struct ReadOptions {
     pub library: bool,
     /// Read only the functions that kernels reach. Saves time where the module is not going to be linked with others.
     pub kernels_only: bool,
+    /// Set for checks: see [`Function::keeps_unwritten`](crate::ir::function::Function::keeps_unwritten).
+    pub keep_unwritten: bool,
 }
 
 /// Reads a module with all its functions (or those that kernels reach, if the options say so).
@@ -88,6 +90,9 @@ pub fn read_module(words: &[u32], options: &ReadOptions) -> Result<Module> {
         }
     }
     kernel::read_kernels(&parsed, &mut output)?;
+    for func in module.functions.keys() {
+        module.functions[func].keeps_unwritten = options.keep_unwritten;
+    }
     Ok(module)
 }
 
