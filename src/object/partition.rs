@@ -31,7 +31,7 @@ fn by_domain(all: &[Processor], domain: Domain) -> Option<Vec<Vec<u32>>> {
     Some(groups.into_iter().map(|(_, group)| group).collect())
 }
 
-/// Returns CL_DEVICE_PARTITION_AFFINITY_DOMAIN: those that divide the device.
+/// Returns CL_DEVICE_PARTITION_AFFINITY_DOMAIN: the domains that divide the device.
 pub(super) fn domains(all: &[Processor]) -> cl_device_affinity_domain {
     let divides = |domain: &Domain| by_domain(all, *domain).is_some_and(|groups| groups.len() > 1);
     let found: Vec<Domain> = Domain::ALL.into_iter().filter(divides).collect();

@@ -95,7 +95,7 @@ pub fn create_with_properties(
     make(context, properties, flags, format, desc, host_ptr)
 }
 
-/// Returns the old calls name errors of the extents differently.
+/// Creates an image for the calls of OpenCL 1.1, whose errors for the extents differ.
 fn make_old(
     context: Handle,
     flags: cl_mem_flags,

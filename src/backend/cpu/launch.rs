@@ -140,7 +140,7 @@ impl Shared for Rest<'_> {
     }
 }
 
-/// Notes what a work-item takes on one thread; gives it in nanoseconds.
+/// Records the time of a work-item on one thread, and returns it in nanoseconds.
 fn learn(pipeline: &CpuPipeline, start: u64, items: f32, threads: f32) -> f32 {
     let now = (crate::util::monotonic_ns() - start) as f32 * threads / items;
     let cost = &pipeline.variant.cost;

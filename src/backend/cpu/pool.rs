@@ -21,7 +21,7 @@ const LOOKS_FEW_CORES: u32 = 200;
 
 /// Work that a thread can do on its own.
 pub trait Task: Send + Sync {
-    /// Does it.
+    /// Runs the work in a thread of the pool.
     fn serve(self: Arc<Self>);
 }
 

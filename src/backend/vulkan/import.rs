@@ -69,11 +69,12 @@ pub unsafe fn import_host(
     )))
 }
 
-/// An allocation that is memory of the host, for buffers that allow one of these memory types.
+/// Imports host memory as an allocation, for buffers that allow one of these memory types.
 ///
 /// # Safety
-/// `length` bytes from address `first` on must be valid for reads and writes as long as the allocation lives; both are
-/// multiples of the alignment that the device asks for.
+///
+/// `length` bytes from address `first` on must be valid for reads and writes as long as the
+/// allocation lives; both are multiples of the alignment that the device requires.
 pub unsafe fn host_memory(
     device: &LogicalDevice,
     first: u64,

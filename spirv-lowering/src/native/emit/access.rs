@@ -427,8 +427,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Memory that the application gives to be used in place is aligned for the elements that programs access it by at best, and
-/// wide vectors are no slower where they could be aligned and do not say so.
+/// Returns the alignment to rely on, in bytes. Memory that the application passes to be used in
+/// place may be aligned for its elements only, and wide vectors are as fast without the alignment.
 fn sure(align: u32, ty: Type) -> u32 {
     align.min(ty.size())
 }

@@ -131,7 +131,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// Returns the value where a lane runs, else what does not count.
+    /// Returns the value in active lanes, and the identity of the operation in others.
     fn or_identity(&mut self, arith: G, ty: Type, value: &Operand, cx: &Context) -> Operand {
         let Some(mask) = &cx.mask else {
             return value.clone();

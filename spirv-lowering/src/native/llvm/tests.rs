@@ -8,7 +8,7 @@ const VALUE: Operand = Operand::named(LlvmType::I32, "value");
 const WIDE: Operand = Operand::named(LlvmType::I64, "wide");
 const AT: Operand = Operand::named(PTR, "at");
 
-/// Returns the function of what is built, or why it is none.
+/// Returns the text of the function that is built, or the error.
 fn built(build: impl FnOnce(&mut Builder<'_>)) -> Result<String, String> {
     let mut declarations = Declarations::default();
     let mut llvm = Builder::new(&mut declarations);
