@@ -18,22 +18,14 @@ use std::sync::{Arc, Weak};
 
 /// The outcome of looking at a pending command.
 enum Look {
-    /// The command is over or recorded. It and the events that it waited for are to be dropped without the lock.
-    Gone(Box<(Command, SmallVec<[Ref<Event>; 4]>)>),
+    /// The command is over or recorded.
+    Gone(Box<Pending>),
     /// The command waits for something that will come by itself.
     Waits,
     /// The command waits for these events, to which it has to be subscribed (true: until they are done).
     Subscribe(SmallVec<[(Ref<Event>, bool); 2]>),
     /// This queue must be flushed first, up to this value.
     Flush(Arc<dyn Owner>, u64),
-}
-
-impl Look {
-    /// Drops the event of a command that is no longer pending. The command counts as pending up to
-    /// here.
-    fn gone(pending: Pending) -> Self {
-        Self::Gone(Box::new((pending.command, pending.deps)))
-    }
 }
 
 impl Queue {
@@ -90,14 +82,14 @@ impl Queue {
         let mut flushes = 0;
         loop {
             // Dropped when the lock is released.
-            let mut gone = Vec::new();
+            let mut gone: Vec<Box<Pending>> = Vec::new();
             let mut outside = None;
             {
                 let mut state = self.state.lock();
                 let in_order = state.in_order();
                 while let Some(number) = state.pending.candidate(in_order) {
                     match self.look_at(&mut state, number, &owner) {
-                        Look::Gone(parts) => gone.push(parts),
+                        Look::Gone(pending) => gone.push(pending),
                         Look::Waits => {}
                         look => {
                             outside = Some((number, look));
@@ -157,7 +149,7 @@ impl Queue {
         if let Some(error) = pending.bring.as_ref().and_then(|bring| bring.error()) {
             self.fail_pending(state, &pending, error);
             state.pending.remove(number);
-            return Look::gone(pending);
+            return Look::Gone(Box::new(pending));
         }
         let bring = Arc::new(Bring::new(&pending.command.work, self.target.memory));
         let task = Task {
@@ -179,7 +171,7 @@ impl Queue {
             Err(error) => {
                 self.fail_pending(state, &pending, &error);
                 state.pending.remove(number);
-                Look::gone(pending)
+                Look::Gone(Box::new(pending))
             }
         }
     }
@@ -199,7 +191,7 @@ impl Queue {
                 let failed = pending.event.settle(QueueState::DEPENDENCY_FAILED);
                 state.after.push(failed);
                 state.pending.remove(number);
-                Look::gone(pending)
+                Look::Gone(Box::new(pending))
             }
             Resolved::Flush(queue, value) => {
                 state.pending.put_back(number, pending);
@@ -280,6 +272,7 @@ impl Queue {
             event: true,
             parts: pending.parts,
         };
+        let event = &pending.event;
         let encoded = match self.encode(state, &pending.command, ready, how) {
             Ok(Outcome::Recorded(encoded)) => encoded,
             Ok(Outcome::Unfinished {
@@ -296,7 +289,7 @@ impl Queue {
             Err(error) => {
                 self.fail_pending(state, &pending, &error);
                 state.pending.remove(number);
-                return Look::gone(pending);
+                return Look::Gone(Box::new(pending));
             }
         };
         state.pending.remove(number);
@@ -315,17 +308,20 @@ impl Queue {
         }
         if done {
             // Its place is that of a command before it, whose status is not its own.
-            state.after.push(pending.event.complete(times));
-            return Look::gone(pending);
+            state.after.push(event.complete(times));
+            return Look::Gone(Box::new(pending));
         }
         let place = Recorded {
             depends: !pending.deps.is_empty(),
             ..place
         };
-        let event = pending.event.clone();
-        let gone = Look::gone(pending);
         let (watch, notifications) = event.mark_recorded(place, times, action.is_some());
         state.after.push(notifications);
+        if place.value > self.progress.submitted() {
+            state.add_open_event(event.clone());
+        } else if self.is_measuring() {
+            event.set_submit_time(now_ns());
+        }
         if watch {
             let seq = if action.is_some() { place.host_seq } else { 0 };
             let task = Task {
@@ -342,12 +338,7 @@ impl Queue {
                 state.after.push(after);
             }
         }
-        if place.value > self.progress.submitted() {
-            state.add_open_event(event);
-        } else if self.is_measuring() {
-            event.set_submit_time(now_ns());
-        }
         state.maybe_submit();
-        gone
+        Look::Gone(Box::new(pending))
     }
 }
