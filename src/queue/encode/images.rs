@@ -14,7 +14,6 @@ use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
 use crate::queue::hazards::QueuePosition;
-use crate::queue::host::copy_region;
 use crate::queue::pending::Slots;
 use crate::queue::state::QueueState;
 use crate::queue::Queue;
@@ -241,43 +240,20 @@ impl Queue {
             encoded.wait = true;
             return Ok(encoded.into());
         }
-        state.prepare_host_part(how)?;
         let parts = split(at.size, element, PART);
-        let last = parts.len().saturating_sub(1);
-        if last > 0 {
-            state.host_thread()?;
-        }
-        let mut slots = Slots::new();
-        for (number, part) in parts.iter().enumerate().skip(how.parts) {
-            let piece = match self.piece(state, false, volume(part.size, element))? {
-                Ok(piece) => piece,
-                Err(place) => {
-                    return Ok(Outcome::Unfinished {
-                        parts: number,
-                        slots,
-                        place,
-                    })
-                }
-            };
+        let parts = parts
+            .iter()
+            .map(|part| (part, part_rows(rows, part, element as u64)));
+        self.read_parts(state, host, how, parts, |state, part, piece, timed| {
             let op = Op::ImageToMemory {
                 image: &image,
                 region: within(at, part),
-                dst: &piece.slice(),
+                dst: piece,
                 row_texels: 0,
                 slice_rows: 0,
             };
-            slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-            let out = part_rows(rows, part, element as u64);
-            if number == last {
-                let encoded = self.on_device(state, slots);
-                return Ok(self
-                    .read_out(state, encoded, piece, host, &out, out, how)
-                    .into());
-            }
-            self.post_read_out(state, piece, host, &out, out)?;
-            state.submit();
-        }
-        Ok(self.on_device(state, slots).into())
+            state.record(op, timed)
+        })
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -321,36 +297,19 @@ impl Queue {
             return Ok(encoded.into());
         }
         let parts = split(at.size, element, PART);
-        let last = parts.len().saturating_sub(1);
-        let mut slots = Slots::new();
-        for (number, part) in parts.iter().enumerate().skip(how.parts) {
-            let piece = match self.piece(state, true, volume(part.size, element))? {
-                Ok(piece) => piece,
-                Err(place) => {
-                    return Ok(Outcome::Unfinished {
-                        parts: number,
-                        slots,
-                        place,
-                    })
-                }
-            };
-            let region = reversed(&part_rows(&rows, part, element as u64));
-            // SAFETY: the piece has room for the packed rows; the application keeps the source valid.
-            unsafe { copy_region(host.base, piece.pointer, &region) };
+        let parts = parts
+            .iter()
+            .map(|part| (part, reversed(&part_rows(&rows, part, element as u64))));
+        self.write_parts(state, host, how, parts, |state, part, piece, timed| {
             let op = Op::MemoryToImage {
-                src: &piece.slice(),
+                src: piece,
                 row_texels: 0,
                 slice_rows: 0,
                 image: &image,
                 region: within(at, part),
             };
-            slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-            if number < last {
-                // The device takes it while the host fills the next.
-                state.submit();
-            }
-        }
-        Ok(self.on_device(state, slots).into())
+            state.record(op, timed)
+        })
     }
 
     /// Returns a box of an image to packed bytes.

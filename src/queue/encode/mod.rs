@@ -298,20 +298,19 @@ impl Queue {
         mut encoded: Encoded,
         piece: Piece,
         host: &HostSide,
-        rows: &BufferCopy,
-        packed: BufferCopy,
+        region: BufferCopy,
         how: How,
     ) -> Encoded {
         if !how.blocking {
-            let base = host.base.wrapping_add(rows.dst_offset as usize);
-            let writes = extent(base, rows, rows.dst_row_pitch, rows.dst_slice_pitch);
+            let base = host.base.wrapping_add(region.dst_offset as usize);
+            let writes = extent(base, &region, region.dst_row_pitch, region.dst_slice_pitch);
             encoded.place.host_seq = state.new_host_task(smallvec![writes], host.shared);
             state.down.set_task(&piece, encoded.place.host_seq);
         }
         encoded.action = Some(Action::CopyOut {
             piece,
             base: host.base,
-            region: packed,
+            region,
         });
         encoded.wait = true;
         encoded

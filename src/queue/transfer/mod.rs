@@ -9,13 +9,13 @@ use super::host::{copy_region, Action, Task};
 use super::pending::Slots;
 use super::state::QueueState;
 use super::Queue;
-use crate::backend::{BufferCopy, Op, Slice};
+use crate::backend::{BufferCopy, Op, ProfileSlot, Slice};
 use crate::command::{extent, HostSide};
 use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::mem::Mem;
 use crate::util::{config, copy};
-use parts::{packed, Parts, SLOW_READ};
+use parts::{from_packed, packed, to_packed, Parts, SLOW_READ};
 use smallvec::smallvec;
 use staging::Piece;
 
@@ -136,18 +136,37 @@ impl Queue {
             encoded.wait = true;
             return Ok(encoded.into());
         }
-        state.prepare_host_part(how)?;
         let parts = Parts::new(region_of_slice, CHUNK);
+        let parts = parts.iter().map(|part| (part, from_packed(&part)));
+        self.read_parts(state, host, how, parts, |state, part, piece, timed| {
+            let op = Op::Copy {
+                src: &src,
+                dst: piece,
+                region: to_packed(&part),
+            };
+            state.record(op, timed)
+        })
+    }
+
+    /// Reads through staging memory. `parts` come with their rows in the host's memory, packed as source; `record` is the
+    /// device's copy of a part to its piece.
+    pub(super) fn read_parts<P>(
+        &self,
+        state: &mut QueueState,
+        host: &HostSide,
+        how: How,
+        parts: impl ExactSizeIterator<Item = (P, BufferCopy)>,
+        record: impl Fn(&mut QueueState, P, &Slice, bool) -> ClResult<Option<ProfileSlot>>,
+    ) -> ClResult<Outcome> {
+        state.prepare_host_part(how)?;
         let last = parts.len().saturating_sub(1);
         // The caller empties the last part itself, and nobody else need be woken for the only one.
         if last > 0 {
             state.host_thread()?;
         }
         let mut slots = Slots::new();
-        let mut number = how.parts;
-        while let Some(part) = parts.get(number) {
-            let (row, plane, size) = packed(&part);
-            let piece = match self.piece(state, false, size)? {
+        for (number, (part, rows)) in parts.enumerate().skip(how.parts) {
+            let piece = match self.piece(state, false, packed(&rows).2)? {
                 Ok(piece) => piece,
                 Err(place) => {
                     return Ok(Outcome::Unfinished {
@@ -157,34 +176,14 @@ impl Queue {
                     })
                 }
             };
-            let to_piece = BufferCopy {
-                dst_offset: 0,
-                dst_row_pitch: row,
-                dst_slice_pitch: plane,
-                ..part
-            };
-            let op = Op::Copy {
-                src: &src,
-                dst: &piece.slice(),
-                region: to_piece,
-            };
             let timed = how.profile && (number == 0 || number == last);
-            slots.extend(state.record(op, timed)?);
-            let out = BufferCopy {
-                src_offset: 0,
-                src_row_pitch: row,
-                src_slice_pitch: plane,
-                ..part
-            };
+            slots.extend(record(state, part, &piece.slice(), timed)?);
             if number == last {
                 let encoded = self.on_device(state, slots);
-                return Ok(self
-                    .read_out(state, encoded, piece, host, &part, out, how)
-                    .into());
+                return Ok(self.read_out(state, encoded, piece, host, rows, how).into());
             }
-            self.post_read_out(state, piece, host, &part, out)?;
+            self.post_read_out(state, piece, host, rows)?;
             state.submit();
-            number += 1;
         }
         Ok(self.on_device(state, slots).into())
     }
@@ -231,12 +230,31 @@ impl Queue {
             return Ok(self.on_device(state, slot.into_iter().collect()).into());
         }
         let parts = Parts::new(region_of_slice, CHUNK);
+        let parts = parts.iter().map(|part| (part, to_packed(&part)));
+        self.write_parts(state, host, how, parts, |state, part, piece, timed| {
+            let op = Op::Copy {
+                src: piece,
+                dst: &dst,
+                region: from_packed(&part),
+            };
+            state.record(op, timed)
+        })
+    }
+
+    /// Writes through staging memory. `parts` come with their rows in the host's memory, packed as destination; `record` is
+    /// the device's copy of a part from its piece.
+    pub(super) fn write_parts<P>(
+        &self,
+        state: &mut QueueState,
+        host: &HostSide,
+        how: How,
+        parts: impl ExactSizeIterator<Item = (P, BufferCopy)>,
+        record: impl Fn(&mut QueueState, P, &Slice, bool) -> ClResult<Option<ProfileSlot>>,
+    ) -> ClResult<Outcome> {
         let last = parts.len().saturating_sub(1);
         let mut slots = Slots::new();
-        let mut number = how.parts;
-        while let Some(part) = parts.get(number) {
-            let (row, plane, size) = packed(&part);
-            let piece = match self.piece(state, true, size)? {
+        for (number, (part, rows)) in parts.enumerate().skip(how.parts) {
+            let piece = match self.piece(state, true, packed(&rows).2)? {
                 Ok(piece) => piece,
                 Err(place) => {
                     return Ok(Outcome::Unfinished {
@@ -246,29 +264,11 @@ impl Queue {
                     })
                 }
             };
-            let into = BufferCopy {
-                dst_offset: 0,
-                dst_row_pitch: row,
-                dst_slice_pitch: plane,
-                ..part
-            };
             // SAFETY: the piece has room for the packed part; the application keeps the source valid.
-            unsafe { copy_region(host.base, piece.pointer, &into) };
-            let from_piece = BufferCopy {
-                src_offset: 0,
-                src_row_pitch: row,
-                src_slice_pitch: plane,
-                ..part
-            };
-            let op = Op::Copy {
-                src: &piece.slice(),
-                dst: &dst,
-                region: from_piece,
-            };
+            unsafe { copy_region(host.base, piece.pointer, &rows) };
             let timed = how.profile && (number == 0 || number == last);
-            slots.extend(state.record(op, timed)?);
-            number += 1;
-            if number <= last {
+            slots.extend(record(state, part, &piece.slice(), timed)?);
+            if number < last {
                 // The device takes it while the host fills the next.
                 state.submit();
             }
@@ -320,19 +320,18 @@ impl Queue {
     }
 
     /// Leaves the host's copy of a part of a read to the executor.
-    pub(super) fn post_read_out(
+    fn post_read_out(
         &self,
         state: &mut QueueState,
         piece: Piece,
         host: &HostSide,
-        rows: &BufferCopy,
-        packed: BufferCopy,
+        region: BufferCopy,
     ) -> ClResult {
         let Some(owner) = self.owner() else {
             return Ok(());
         };
-        let base = host.base.wrapping_add(rows.dst_offset as usize);
-        let writes = extent(base, rows, rows.dst_row_pitch, rows.dst_slice_pitch);
+        let base = host.base.wrapping_add(region.dst_offset as usize);
+        let writes = extent(base, &region, region.dst_row_pitch, region.dst_slice_pitch);
         let seq = state.new_host_task(smallvec![writes], host.shared);
         state.down.set_task(&piece, seq);
         state.post(Task {
@@ -341,7 +340,7 @@ impl Queue {
             action: Some(Action::CopyOut {
                 piece,
                 base: host.base,
-                region: packed,
+                region,
             }),
             event: None,
             owner,

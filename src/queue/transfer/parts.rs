@@ -16,6 +16,28 @@ pub(super) fn packed(region: &BufferCopy) -> (u64, u64, u64) {
     (region.bytes, slice, slice * region.slices)
 }
 
+/// Returns a region with its source packed.
+pub(super) fn from_packed(region: &BufferCopy) -> BufferCopy {
+    let (row, slice, _) = packed(region);
+    BufferCopy {
+        src_offset: 0,
+        src_row_pitch: row,
+        src_slice_pitch: slice,
+        ..*region
+    }
+}
+
+/// Returns a region with its destination packed.
+pub(super) fn to_packed(region: &BufferCopy) -> BufferCopy {
+    let (row, slice, _) = packed(region);
+    BufferCopy {
+        dst_offset: 0,
+        dst_row_pitch: row,
+        dst_slice_pitch: slice,
+        ..*region
+    }
+}
+
 /// A region that is cut into parts of a size that is bounded.
 pub(super) struct Parts {
     region: BufferCopy,
@@ -53,16 +75,13 @@ impl Parts {
         ]
     }
 
-    /// Returns the number of parts.
-    pub(super) fn len(&self) -> usize {
-        self.counts().iter().product::<u64>() as usize
+    /// Returns the parts.
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = BufferCopy> + '_ {
+        let count = self.counts().iter().product::<u64>() as usize;
+        (0..count).map(|number| self.part(number))
     }
 
-    /// Returns a part, by its number.
-    pub(super) fn get(&self, number: usize) -> Option<BufferCopy> {
-        if number >= self.len() {
-            return None;
-        }
+    fn part(&self, number: usize) -> BufferCopy {
         let [across, down, _] = self.counts();
         let number = number as u64;
         let byte = number % across * self.bytes;
@@ -70,14 +89,14 @@ impl Parts {
         let slice = number / (across * down) * self.slices;
         let all = &self.region;
         let at = |rows: u64, slices: u64| byte + row * rows + slice * slices;
-        Some(BufferCopy {
+        BufferCopy {
             src_offset: all.src_offset + at(all.src_row_pitch, all.src_slice_pitch),
             dst_offset: all.dst_offset + at(all.dst_row_pitch, all.dst_slice_pitch),
             bytes: self.bytes.min(all.bytes - byte),
             rows: self.rows.min(all.rows - row),
             slices: self.slices.min(all.slices - slice),
             ..*all
-        })
+        }
     }
 }
 
@@ -110,8 +129,7 @@ mod tests {
             };
             let parts = Parts::new(region, chunk);
             let mut seen = vec![false; (bytes * rows * slices) as usize];
-            for number in 0..parts.len() {
-                let part = parts.get(number).expect("a part");
+            for part in parts.iter() {
                 assert!(part.bytes * part.rows * part.slices <= chunk);
                 for slice in 0..part.slices {
                     for row in 0..part.rows {
@@ -135,7 +153,6 @@ mod tests {
                 }
             }
             assert!(seen.iter().all(|seen| *seen));
-            assert!(parts.get(parts.len()).is_none());
         }
     }
 }
