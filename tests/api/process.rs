@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -511,14 +511,17 @@ fn status(thread: &str, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The last state that was seen of a thread, and how often it was seen.
-#[derive(Default)]
+/// Observations of a thread: how many, the signals that were blocked each time, and its last processors.
 struct Seen {
     times: usize,
     name: String,
-    blocked: String,
+    /// The C library blocks all signals while it starts a thread or a process, so one look proves nothing.
+    always_blocked: u64,
     processors: String,
 }
+
+/// How often `look_at_threads` was called.
+static LOOKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Looks at the threads of the library.
 fn look_at_threads(all: &mut BTreeMap<String, Seen>) {
@@ -530,11 +533,18 @@ fn look_at_threads(all: &mut BTreeMap<String, Seen>) {
         let [name, blocked, processors] =
             ["Name", "SigBlk", "Cpus_allowed_list"].map(|line| status(&thread, line));
         if name.starts_with("pumice-") && !processors.is_empty() {
-            let seen = all.entry(thread).or_default();
-            (seen.name, seen.blocked, seen.processors) = (name, blocked, processors);
+            let seen = all.entry(thread).or_insert_with(|| Seen {
+                times: 0,
+                name: String::new(),
+                always_blocked: u64::MAX,
+                processors: String::new(),
+            });
+            seen.always_blocked &= u64::from_str_radix(&blocked, 16).expect("a mask");
+            (seen.name, seen.processors) = (name, processors);
             seen.times += 1;
         }
     }
+    LOOKS.fetch_add(1, Ordering::SeqCst);
 }
 
 unsafe extern "C" fn note(_: cl_event, _: cl_int, noted: *mut c_void) {
@@ -543,6 +553,11 @@ unsafe extern "C" fn note(_: cl_event, _: cl_int, noted: *mut c_void) {
 }
 
 unsafe extern "C" fn built(_: cl_program, noted: *mut c_void) {
+    // The second look from now on began after this call did: it sees this thread outside of the C library.
+    let looks = LOOKS.load(Ordering::SeqCst);
+    eventually("looks at the threads", || {
+        LOOKS.load(Ordering::SeqCst) >= looks + 2
+    });
     // SAFETY: a static value.
     unsafe { &*noted.cast::<AtomicBool>() }.store(true, Ordering::SeqCst);
 }
@@ -639,12 +654,11 @@ fn start_threads(keeps: &str) {
     assert!(!settled.is_empty(), "no thread of the library");
     for Seen {
         name,
-        blocked,
+        always_blocked: blocked,
         processors,
         ..
     } in settled
     {
-        let blocked = u64::from_str_radix(blocked, 16).expect("a mask");
         for signal in [
             libc::SIGHUP,
             libc::SIGINT,
