@@ -296,14 +296,14 @@ fn writes_past_private_arrays() {
     let setup = Setup::new();
     let kernel = setup.kernel_of(
         "kernel void past(global const uint *in, uint n, global uint *out) {
-            uint before[16], array[16], behind[16], i = get_global_id(0);
-            for (uint j = 0; j < 16; j++) before[j] = in[j] ^ 1, behind[j] = in[j] ^ 2;
+            uint before[16], array[16], after[16], i = get_global_id(0);
+            for (uint j = 0; j < 16; j++) before[j] = in[j] ^ 1, after[j] = in[j] ^ 2;
             for (uint j = 0; j < n; j++) array[j] = in[(j + i) & 31];
             for (uint j = 0; j < 16; j++) {
                 uint at = in[32 + j] & 15;
                 out[i * 48 + j] = before[at];
                 out[i * 48 + 16 + j] = array[at];
-                out[i * 48 + 32 + j] = behind[at];
+                out[i * 48 + 32 + j] = after[at];
             }
         }",
         "past",

@@ -155,8 +155,9 @@ const fn rounded(name: &'static str, single: f64, reference: Reference) -> Funct
     }
 }
 
-/// What else the specification says of single precision, and what is asked of double precision, of which it says nothing.
-const fn apart(name: &'static str, single: f64, double: f64, reference: Reference) -> Function {
+/// Creates a function with an absolute error bound: the specification's in single precision, and in double precision, for
+/// which it has none, a stricter one.
+const fn absolute(name: &'static str, single: f64, double: f64, reference: Reference) -> Function {
     Function {
         name,
         single: Within(single),
@@ -204,7 +205,7 @@ const FUNCTIONS: &[Function] = &[
     exact("fmod", Two(|x, y| x % y)),
     ulp("hypot", 4.0, 1.0, Two(f64::hypot)),
     // Of any error. What is asked are all but the last digits of the type.
-    apart("lgamma", 1e-6, 1e-14, One(|x| lgamma(x))),
+    absolute("lgamma", 1e-6, 1e-14, One(|x| lgamma(x))),
     ulp("log", 3.0, 1.0, One(f64::ln)),
     ulp("log10", 3.0, 2.0, One(f64::log10)),
     ulp("log1p", 2.0, 2.0, One(f64::ln_1p)),
@@ -225,7 +226,7 @@ const FUNCTIONS: &[Function] = &[
         _ => x,
     })),
     // Implementation-defined in double precision. What is asked there are the roundings of the formula, of operands of about 1.
-    apart("mix", 1e-3, 1e-15, Three(|x, y, part| x + (y - x) * part)),
+    absolute("mix", 1e-3, 1e-15, Three(|x, y, part| x + (y - x) * part)),
     ulp("pow", 16.0, 1.0, Two(f64::powf)),
     ulp("pown", 16.0, 1.0, Two(f64::powf)),
     ulp("powr", 16.0, 1.0, Two(|x, y| if x < 0.0 { f64::NAN } else { x.powf(y) })),
@@ -242,7 +243,7 @@ const FUNCTIONS: &[Function] = &[
     ulp("sinh", 4.0, 3.0, One(f64::sinh)),
     ulp("sinpi", 4.0, 3.0, One(sinpi)),
     // Implementation-defined in double precision.
-    apart("smoothstep", 1e-5, 1e-15, Three(|low, high, x| {
+    absolute("smoothstep", 1e-5, 1e-15, Three(|low, high, x| {
         let part = ((x - low) / (high - low)).clamp(0.0, 1.0);
         part * part * (3.0 - 2.0 * part)
     })),

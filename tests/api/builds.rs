@@ -89,16 +89,16 @@ fn programs_with_many_functions() {
          #endif
          #define TIMES(a) a a a a a a a a
          float later(float x);
-         __attribute__((noinline)) float apart(float x) { return x + 1.0f; }
+         __attribute__((noinline)) float not_inlined(float x) { return x + 1.0f; }
          inline float plain(float x) { TIMES(TIMES(x = x * 1.0f + 0.0f;)) return x + 10.0f; }
          static float hidden(float x) { return x + 100.0f; }
          constant float table[4] = { 1000.0f, 2000.0f, 3000.0f, 4000.0f };
          __attribute__((overloadable)) float many(float x) { return x + table[(int)x & 3]; }
          __attribute__((overloadable)) int many(int x) { return x + 1; }
-         kernel void inner(global float *p) { p[1] = apart(p[1]); p[2] = hidden(plain(p[2])); }
+         kernel void inner(global float *p) { p[1] = not_inlined(p[1]); p[2] = hidden(plain(p[2])); }
          __attribute__((reqd_work_group_size(1, 1, 1))) kernel void f(global float *p)
          { p[0] = later(p[0]); inner(p); p[3] = many(p[3]) + many(3); }
-         float later(float x) { return apart(x) * 2.0f; }\n",
+         float later(float x) { return not_inlined(x) * 2.0f; }\n",
     );
     for unused in 0..100 {
         source += &format!(

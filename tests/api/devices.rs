@@ -439,7 +439,7 @@ fn lists_agree() {
 }
 
 #[test]
-fn timers_go_forward_together() {
+fn timers_advance_in_step() {
     let setup = Setup::new();
     let (mut device, mut host, mut later) = (0, 0, 0);
     ok!(clGetDeviceAndHostTimer(

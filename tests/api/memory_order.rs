@@ -6,7 +6,7 @@ use pumice_tests::Setup;
 /// How often both do it.
 const TIMES: usize = 2000;
 /// Words between two locations: a line of a cache or more each.
-const APART: usize = 32;
+const STRIDE: usize = 32;
 
 /// Two work-groups of one work-item. Each time they wait for one another for a while, not for ever: they need not run at once.
 const SOURCE: &str = "
@@ -22,17 +22,17 @@ const SOURCE: &str = "
         int mine = get_group_id(0);
         for (int i = 0; i < times; i++) {
             meet(met, 2 * (i + 1));
-            atomic_store_explicit(x + (i * 2 + mine) * APART, 1, memory_order_seq_cst, DEVICE);
-            seen[i * 2 + mine] = atomic_load_explicit(x + (i * 2 + 1 - mine) * APART, memory_order_seq_cst, DEVICE);
+            atomic_store_explicit(x + (i * 2 + mine) * STRIDE, 1, memory_order_seq_cst, DEVICE);
+            seen[i * 2 + mine] = atomic_load_explicit(x + (i * 2 + 1 - mine) * STRIDE, memory_order_seq_cst, DEVICE);
         }
     }
     kernel void fence_between(global atomic_int *x, global int *seen, global atomic_int *met, int times) {
         int mine = get_group_id(0);
         for (int i = 0; i < times; i++) {
             meet(met, 2 * (i + 1));
-            atomic_store_explicit(x + (i * 2 + mine) * APART, 1, memory_order_relaxed, DEVICE);
+            atomic_store_explicit(x + (i * 2 + mine) * STRIDE, 1, memory_order_relaxed, DEVICE);
             atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_seq_cst, DEVICE);
-            seen[i * 2 + mine] = atomic_load_explicit(x + (i * 2 + 1 - mine) * APART, memory_order_relaxed, DEVICE);
+            seen[i * 2 + mine] = atomic_load_explicit(x + (i * 2 + 1 - mine) * STRIDE, memory_order_relaxed, DEVICE);
         }
     }
     // One writes and says so, the other looks whether it is said, and reads.
@@ -42,12 +42,12 @@ const SOURCE: &str = "
         for (int i = 0; i < times; i++) {
             meet(met, 2 * (i + 1));
             if (mine == 0) {
-                plain[i * 2 * APART] = i + 5;
-                atomic_store_explicit(x + (i * 2 + 1) * APART, 1, memory_order_release, DEVICE);
+                plain[i * 2 * STRIDE] = i + 5;
+                atomic_store_explicit(x + (i * 2 + 1) * STRIDE, 1, memory_order_release, DEVICE);
             } else {
-                int said = atomic_load_explicit(x + (i * 2 + 1) * APART, memory_order_acquire, DEVICE);
+                int said = atomic_load_explicit(x + (i * 2 + 1) * STRIDE, memory_order_acquire, DEVICE);
                 seen[i * 2] = said;
-                seen[i * 2 + 1] = said ? plain[i * 2 * APART] - i - 5 : 0;
+                seen[i * 2 + 1] = said ? plain[i * 2 * STRIDE] - i - 5 : 0;
             }
         }
     }";
@@ -55,7 +55,7 @@ const SOURCE: &str = "
 /// Returns what both work-items read, each time, or `None` if the device has no such orders.
 fn outcomes(kernel: &str) -> Option<Vec<[i32; 2]>> {
     let setup = Setup::new();
-    let source = SOURCE.replace("APART", &APART.to_string());
+    let source = SOURCE.replace("STRIDE", &STRIDE.to_string());
     let program = match setup.try_build(&source, "-cl-std=CL3.0") {
         Ok(program) => program,
         Err(log) if log.contains("error: orders") => {
@@ -65,7 +65,7 @@ fn outcomes(kernel: &str) -> Option<Vec<[i32; 2]>> {
         Err(log) => panic!("{log}"),
     };
     let kernel = setup.kernel(&program, kernel);
-    let places = setup.buffer_of(&vec![0i32; TIMES * 2 * APART]);
+    let places = setup.buffer_of(&vec![0i32; TIMES * 2 * STRIDE]);
     let seen = setup.buffer_of(&vec![-1i32; TIMES * 2]);
     let met = setup.buffer_of(&[0i32]);
     kernel.set_buffer(0, &places).set_buffer(1, &seen);

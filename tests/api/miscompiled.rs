@@ -322,7 +322,7 @@ fn comparisons_as_halves() {
 #[test]
 fn words_at_any_place_of_a_buffer_of_bytes() {
     let source = "
-        typedef struct { uint length; uchar bytes[64]; ulong behind; } buffer;
+        typedef struct { uint length; uchar bytes[64]; ulong end; } buffer;
         void append(buffer *b, const uchar *from, uint length) {
           ulong *to = (ulong *)(b->bytes + b->length);
           const ulong *words = (const ulong *)from;

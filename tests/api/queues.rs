@@ -126,9 +126,9 @@ fn hints() {
                 device,
                 list.as_ptr()
             )));
-            let told = info!(clGetCommandQueueInfo(queue.0), CL_QUEUE_PROPERTIES_ARRAY);
+            let reported = info!(clGetCommandQueueInfo(queue.0), CL_QUEUE_PROPERTIES_ARRAY);
             let bytes: Vec<u8> = list.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            assert_eq!(told, bytes);
+            assert_eq!(reported, bytes);
             for _ in 0..20 {
                 number += 1;
                 let (mut found, from) = (0u32, (&raw const number).cast());

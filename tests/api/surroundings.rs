@@ -248,7 +248,7 @@ fn headers_that_are_pipes() {
 /// Nor is it where the compiler is started by a script.
 #[cfg(unix)]
 #[test]
-fn headers_that_are_pipes_behind_a_script() {
+fn headers_that_are_pipes_of_a_script() {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
     let there = |name: &String| std::env::split_paths(&path).any(|dir| dir.join(name).exists());

@@ -42,7 +42,7 @@ fn inner() {
     );
     ok!(clReleaseEvent(event));
     assert_eq!(setup.read::<i32>(&buffer, 64), [2; 64]);
-    // What fails is told of, too.
+    // A command that fails notifies, too.
     let failed = create!(clCreateUserEvent(setup.context.0));
     ok!(clEnqueueMarkerWithWaitList(
         setup.queue.0,
@@ -138,15 +138,15 @@ fn a_small_program() {
         span(launch).1 < span(finish).1 + SLACK,
         "{launch:?} {finish:?}"
     );
-    let told = launch.get("args").expect("arguments");
+    let arguments = launch.get("args").expect("arguments");
     // The local size is the device's choice.
-    let details = told.text("details");
+    let details = arguments.text("details");
     assert!(
         details.starts_with("global size [64], local size [")
             && details.ends_with("], 1 dispatches"),
         "{details}"
     );
-    assert_eq!(told.text("status"), "complete");
+    assert_eq!(arguments.text("status"), "complete");
     assert_ne!(launch.number("pid"), call.number("pid"));
     // A viewer takes a thread 0 for the process's main thread.
     assert!(launch.number("tid") > 0.0, "{launch:?}");

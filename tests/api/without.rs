@@ -17,7 +17,7 @@ left_out! {
     compilers_and_children: "Windows has no forks",
     headers_that_are_devices: "devices are no files of Windows",
     headers_that_are_pipes: "pipes are no files of Windows",
-    headers_that_are_pipes_behind_a_script: "pipes are no files of Windows",
+    headers_that_are_pipes_of_a_script: "pipes are no files of Windows",
     no_threads: "the test's own thread would not be made either, which ends it",
     small_files_only: "Windows does not limit the size of files",
     threads_that_are_cancelled: "threads of Windows are not cancelled",

@@ -1,6 +1,6 @@
 //! Tests in processes of their own: this test executable again, which runs one test and nothing else.
 //!
-//! A test that is the child of others asks [`job`] what it is to do, and does nothing where it is told nothing.
+//! A test that is the child of others asks [`job`] what it is to do, and does nothing where there is no job.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub fn job() -> Option<String> {
     std::env::var(JOB).ok()
 }
 
-/// Runs a test, by its full name, in a child that is told to do a job. Kills a child that hangs, and fails then.
+/// Runs a test, by its full name, in a child that does a job. Kills a child that hangs, and fails then.
 fn child<V: AsRef<Path>>(test: &str, job: &str, variables: &[(&str, V)]) -> Output {
     let mut command = Command::new(std::env::current_exe().expect("this executable"));
     command

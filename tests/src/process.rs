@@ -90,8 +90,9 @@ mod windows {
         let mut counters = Counters::default();
         let bytes = size_of::<Counters>() as u32;
         // SAFETY: a place for the counters, with its size.
-        let told = unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &mut counters, bytes) };
-        assert_ne!(told, 0, "the memory of this process");
+        let succeeded =
+            unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &mut counters, bytes) };
+        assert_ne!(succeeded, 0, "the memory of this process");
         counters.working_set as i64
     }
 

@@ -250,7 +250,7 @@ void grow(queue_t queue, global int *to, int depth, int width)
 
 kernel void tree(queue_t queue, global int *to, int depth, int width) { grow(queue, to, depth, width); }
 
-// More than fits, and what is told of it.
+// Enqueues more than fits, and reports the error.
 kernel void overflow(queue_t queue, global int *to, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -43,9 +43,9 @@ fn queues_tell_what_they_are() {
     let size = info_value!(u32, clGetCommandQueueInfo(plain.0), CL_QUEUE_SIZE);
     assert_eq!(size, 12_345);
     let list = properties(0, 12_345);
-    let told = info!(clGetCommandQueueInfo(plain.0), CL_QUEUE_PROPERTIES_ARRAY);
+    let reported = info!(clGetCommandQueueInfo(plain.0), CL_QUEUE_PROPERTIES_ARRAY);
     let bytes: Vec<u8> = list.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    assert_eq!(told, bytes);
+    assert_eq!(reported, bytes);
     let bits = info_value!(u64, clGetCommandQueueInfo(plain.0), CL_QUEUE_PROPERTIES);
     assert_eq!(bits, list[1]);
     let context = info_value!(usize, clGetCommandQueueInfo(plain.0), CL_QUEUE_CONTEXT);

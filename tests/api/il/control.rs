@@ -197,7 +197,7 @@ pub(super) fn calling() -> Il {
          %q = OpFunctionCall %p_u32 %same %mine
          %c = OpLoad %u32 %q
          out 2 u32 %c
-         %nothing = OpFunctionCall %u32x2 %early %x
+         %nothing = OpFunctionCall %u32x2 %exits %x
          out 3 u32x2 %nothing",
     )
     .with(
@@ -205,7 +205,7 @@ pub(super) fn calling() -> Il {
          %swap_type = OpTypeFunction %pair %pair
          %bump_type = OpTypeFunction %void %p_u32
          %same_type = OpTypeFunction %p_u32 %p_u32
-         %early_type = OpTypeFunction %u32x2 %u32",
+         %exits_type = OpTypeFunction %u32x2 %u32",
     )
     .calls(
         "%swap = OpFunction %pair Const|Inline %swap_type
@@ -229,7 +229,7 @@ pub(super) fn calling() -> Il {
          %xl = OpLabel
          OpReturnValue %xp
          OpFunctionEnd
-         %early = OpFunction %u32x2 None %early_type
+         %exits = OpFunction %u32x2 None %exits_type
          %ep = OpFunctionParameter %u32
          %el = OpLabel
          %ec = OpUGreaterThan %bool %ep %u32_10

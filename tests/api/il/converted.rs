@@ -5,7 +5,7 @@ use pumice_tests::Setup;
 use spirv::Op;
 use std::collections::HashMap;
 
-/// The module with an untyped pointer for each typed one. None: it has instructions that need a type behind a pointer.
+/// The module with an untyped pointer for each typed one. None: it has instructions that need the pointee type of a pointer.
 fn untyped(words: &[u32]) -> Option<Vec<u32>> {
     let mut insts: Vec<(Op, Vec<u32>)> = Vec::new();
     let mut at = 5;
@@ -30,7 +30,7 @@ fn untyped(words: &[u32]) -> Option<Vec<u32>> {
             _ => {}
         }
     }
-    let behind = |id: &u32| pointees.get(types.get(id)?).copied();
+    let pointee = |id: &u32| pointees.get(types.get(id)?).copied();
     let mut out = words[..5].to_vec();
     let mut emit = |op: Op, operands: &[u32]| {
         out.push((operands.len() as u32 + 1) << 16 | op as u32);
@@ -69,14 +69,14 @@ fn untyped(words: &[u32]) -> Option<Vec<u32>> {
             (Op::SpecConstantOp, &[ty, id, code, base, ref rest @ ..]) => {
                 match Op::from_u32(code).and_then(chain) {
                     Some(new) => {
-                        let head = [ty, id, new as u32, behind(&base)?, base];
+                        let head = [ty, id, new as u32, pointee(&base)?, base];
                         emit(Op::SpecConstantOp, &[&head[..], rest].concat());
                     }
                     None => emit(*op, operands),
                 }
             }
             (op, &[ty, id, base, ref rest @ ..]) if chain(op).is_some() => {
-                let head = [ty, id, behind(&base)?, base];
+                let head = [ty, id, pointee(&base)?, base];
                 emit(chain(op)?, &[&head[..], rest].concat());
             }
             // There is an instruction of its own for untyped pointers.

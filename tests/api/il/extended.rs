@@ -23,7 +23,7 @@ const ROUGH: &[&str] = &[
 
 /// Functions that the specification defines in the same way, except for NaN operands and for how
 /// often mad rounds.
-const ALIKE: &[[&str; 2]] = &[
+const SAME_RESULT: &[[&str; 2]] = &[
     ["fmax", "fmax_common"],
     ["fmin", "fmin_common"],
     ["fma", "mad"],
@@ -206,23 +206,27 @@ fn elementary_functions() {
 /// `elementary_functions` distinguishes them.
 #[test]
 fn elementary_functions_differ() {
-    let alike = |a: &Instruction, b: &Instruction| {
+    let same = |a: &Instruction, b: &Instruction| {
         let pair = [a.name.as_str(), &b.name];
         let listed = |[c, d]: &[&str; 2]| pair == [*c, d] || pair == [*d, c];
-        a.function.name == b.function.name || ALIKE.iter().any(listed)
+        a.function.name == b.function.name || SAME_RESULT.iter().any(listed)
     };
     for all in [elementary(), rough()] {
         for list in by_operands(&all) {
             for (a, b) in list.iter().flat_map(|a| list.iter().map(move |b| (a, b))) {
-                if alike(a, b) {
+                if same(a, b) {
                     continue;
                 }
                 for precision in [Precision::Single, Precision::Double] {
-                    let told = a.points().iter().any(|&x| {
+                    let distinguished = a.points().iter().any(|&x| {
                         let other = b.function.want(x.map(|x| precision.round(x)));
                         !a.admits(precision, x, precision.round(other))
                     });
-                    assert!(told, "{} may be {} in {precision:?}", a.name, b.name);
+                    assert!(
+                        distinguished,
+                        "{} may be {} in {precision:?}",
+                        a.name, b.name
+                    );
                 }
             }
         }

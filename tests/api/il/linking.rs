@@ -219,7 +219,7 @@ fn types_must_agree() {
     );
 }
 
-/// Modules may number their specialisation constants alike: each keeps what was set before it was compiled.
+/// Modules may use the same numbers for their specialisation constants: each keeps the value that was set before it was compiled.
 #[test]
 fn specialisation_constants() {
     let setup = Setup::new();

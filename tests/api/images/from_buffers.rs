@@ -342,7 +342,7 @@ fn images_that_a_buffer_cannot_hold_are_refused() {
 }
 
 #[test]
-fn rows_and_slices_lie_far_apart() {
+fn large_row_and_slice_pitches() {
     let setup = Setup::new();
     if !has_images(&setup) {
         return pumice_tests::left_out("no images");

@@ -133,7 +133,7 @@ fn groups_of_one_item_have_local_memory() {
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int i = 0; i < 24; i++) out[g * 24 + i] = row[i];
         }
-        kernel void told(global const int *in, global int *out) {
+        kernel void address_kept(global const int *in, global int *out) {
             local int row[24];
             int g = get_group_id(0);
             for (int i = 0; i < 24; i++) row[i] = in[g * 24 + i];
@@ -170,7 +170,7 @@ fn groups_of_one_item_have_local_memory() {
             .collect()
     };
     let buffers = (setup.buffer_of(&input), setup.buffer(4 * input.len()));
-    for name in ["sorts", "either", "given", "told", "counts"] {
+    for name in ["sorts", "either", "given", "address_kept", "counts"] {
         let kernel = setup.kernel(&program, name);
         kernel.set_buffer(0, &buffers.0).set_buffer(1, &buffers.1);
         if name == "given" {
@@ -185,7 +185,7 @@ fn groups_of_one_item_have_local_memory() {
                 "either" if row[0] & 1 == 1 => row.iter().map(|x| x * 3 + g).collect(),
                 "either" => row.iter().map(|x| x + 3 * g).collect(),
                 "given" => row.iter().rev().copied().collect(),
-                "told" => row.iter().rev().map(|x| x + 1).collect(),
+                "address_kept" => row.iter().rev().map(|x| x + 1).collect(),
                 _ => (0..24)
                     .map(|i| row.iter().filter(|x| **x % 24 == i).count() as i32)
                     .collect(),

@@ -4,7 +4,7 @@ use super::*;
 
 /// A loop that each work-item runs another number of times, at the very beginning of one with barriers: LLVM makes one loop of both.
 #[test]
-fn work_items_wait_behind_the_inner_loop() {
+fn work_items_wait_after_the_inner_loop() {
     const LOCAL: usize = 64;
     let setup = Setup::new();
     let source = "

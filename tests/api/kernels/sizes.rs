@@ -1,4 +1,4 @@
-//! Work sizes: which are refused, what work-items are told of them, and kernels that cannot tell.
+//! Work sizes: which are refused, what work-items read of them, and kernels that cannot read them.
 
 use super::*;
 
@@ -473,14 +473,14 @@ fn groups_of_one_work_item() {
     assert_eq!(setup.read::<i32>(&count, 1), [200]);
 }
 
-/// What one launch was told does not stay with the kernel for the next one, which differs in one thing: sizes, dimensions, the
-/// offset, local memory, an argument. One that is refused changes nothing either.
+/// The parameters of one launch do not stay with the kernel for the next one, which differs in one of them: sizes, dimensions,
+/// the offset, local memory, an argument. A launch that is refused changes nothing either.
 #[test]
 fn launches_that_differ_in_one_thing() {
     const WORDS: usize = 12;
     let setup = Setup::new();
     let kernel = setup.kernel_of(
-        "kernel void told(global uint *out, local uint *room, uint length, uint number)
+        "kernel void parameters(global uint *out, local uint *room, uint length, uint number)
          {
              uint lid = get_local_id(1) * get_local_size(0) + get_local_id(0);
              uint items = get_local_size(0) * get_local_size(1);
@@ -498,7 +498,7 @@ fn launches_that_differ_in_one_thing() {
              }
              out[9] = number;
          }",
-        "told",
+        "parameters",
     );
     let out = setup.buffer(4 * WORDS);
     kernel.set_buffer(0, &out);

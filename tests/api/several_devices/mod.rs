@@ -200,7 +200,7 @@ fn events_reach_across_devices() {
 }
 
 #[test]
-fn migration_keeps_contents_unless_told_otherwise() {
+fn migration_keeps_contents_unless_undefined() {
     let Some(pair) = pair() else { return };
     let mut start: Vec<u32> = (0..64).collect();
     let buffer = pair.buffer(CL_MEM_COPY_HOST_PTR, 64, start.as_mut_ptr());

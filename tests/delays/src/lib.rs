@@ -35,7 +35,7 @@ use pumice_layer::abi::NegotiateLayerInterface;
 /// The layer.
 struct Delays;
 
-/// What the loader asks first: which functions it may ask for all others.
+/// Tells the loader, which calls this first, the functions that it looks up all others with.
 ///
 /// # Safety
 /// Called by the Vulkan loader only, with a structure of its own.

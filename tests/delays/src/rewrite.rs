@@ -53,7 +53,7 @@ fn without_signals<'a>(
     }
 }
 
-/// Has `submit` called with the batches and what is added to them.
+/// Calls `submit` with the batches and what is added to them.
 ///
 /// # Safety
 /// The batches must be valid for vkQueueSubmit, and a late one [`can_be_late`].
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn both_together() {
+    fn hold_and_late_signals() {
         let hold = (vec![(9, 5)], 0, vec![]);
         let (work, signals) = ((vec![], 1, vec![]), (vec![(9, 6)], 0, vec![(1, 20)]));
         assert_eq!(

@@ -37,7 +37,7 @@ static HELD: Count = Count::new();
 static LATE: Count = Count::new();
 static SLEPT: Count = Count::new();
 
-/// The process whose end is told of. A forked child has nothing to tell.
+/// The process that reports at its end. A forked child reports nothing.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the calling thread sleep, or not.

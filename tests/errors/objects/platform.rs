@@ -1,4 +1,4 @@
-//! Platforms, devices, contexts, queues, events: what makes them and is told to them.
+//! Platforms, devices, contexts, queues, events: the calls that create and change them.
 
 use crate::table::{Table, NOT_HERE};
 use crate::world::World;

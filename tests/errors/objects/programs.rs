@@ -1,4 +1,4 @@
-//! Programs and kernels: what makes them, builds them and is told to them.
+//! Programs and kernels: the calls that create, build and change them.
 
 use crate::table::{Table, NOT_HERE};
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! What passes between the Vulkan loader and a layer, as `vk_layer.h` has it: ash does not know it.
+//! The interface between the Vulkan loader and a layer, after `vk_layer.h`, which ash does not have.
 //!
 //! In the chain of vkCreateInstance and vkCreateDevice the loader puts a list of links, one for each layer below. Each layer
 //! takes the first one off before it calls the next layer.

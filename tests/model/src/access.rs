@@ -1,4 +1,4 @@
-//! What an action touches, and which two accesses must not be under way at once.
+//! The accesses of an action, and which two accesses must not run at once.
 //!
 //! The rules are those of the OpenCL specification, with the stricter reading where it has several:
 //! - who uses a memory object from different queues shares all of it (appendix A, shared objects);

@@ -1,4 +1,4 @@
-//! What pending commands cost: shapes by chance, each with some commands and with four times as many.
+//! The costs of pending commands: random shapes, each with some commands and with four times as many.
 //!
 //! A shape is a unit of a few commands that is repeated, each unit with events of those before it, behind gates that are
 //! opened when all is enqueued. Every operation on pending commands costs the same however many there are, so four times as

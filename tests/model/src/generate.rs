@@ -78,7 +78,7 @@ const LARGE: usize = 24 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// Nothing: memory of the application, buffers and images of their own.
-    Apart,
+    Separate,
     /// Anything.
     Shared,
 }
@@ -95,14 +95,14 @@ fn kind(rng: &mut Rng, scope: &Scope, mode: Mode) -> Kind {
     } = scope.caps;
     let if_ = |there: bool, weight: usize| if there { weight } else { 0 };
     let lead = *rng.pick(&[0, 0, 0, 4096, align, 3 * align]);
-    let behind = *rng.pick(&[0, 0, 0, 64, 4, 1000]);
+    let offset = *rng.pick(&[0, 0, 0, 64, 4, 1000]);
     let mut list = vec![
         (10, Kind::Plain),
         (if_(system, 6), Kind::System),
         (12, Kind::Buffer(Origin::Written)),
         (6, Kind::Buffer(Origin::Copied)),
         (6, Kind::Buffer(Origin::CopiedAlloc)),
-        (10, Kind::UseHost(behind)),
+        (10, Kind::UseHost(offset)),
         (if_(fine, 14), Kind::Svm { fine: true }),
         (if_(coarse, 9), Kind::Svm { fine: false }),
         (if_(fine, 8), Kind::SvmBuffer { fine: true, lead }),
@@ -242,7 +242,7 @@ pub fn generate(seed: u64, scope: &Scope) -> Program {
         ..Program::default()
     };
     let mode = match rng.percent(25) {
-        true => Mode::Apart,
+        true => Mode::Separate,
         false => Mode::Shared,
     };
     let queues = *rng.pick(&[1, 1, 1, 1, 1, 2, 2, 2, 3, 3]);

@@ -1,4 +1,4 @@
-//! What comes before what: for every action the set of actions that are over before it begins.
+//! The order of actions: for every action the set of those that are complete before it begins.
 //!
 //! Order comes from in-order queues, wait lists, markers and barriers, and from what the host has waited for. Commands of
 //! different queues are ordered by events and by the host alone. (Who waits for a command of another queue would have to

@@ -86,8 +86,8 @@ impl Planner {
         Promises::new(&self.program, &self.order, &self.state.closed)
     }
 
-    /// An action's own sides must not meet, unless a kernel works in place.
-    fn meets_itself(&self, what: &What, list: &[Access]) -> bool {
+    /// Returns true if an action's own operands overlap, and it is not a kernel that works in place.
+    fn overlaps_itself(&self, what: &What, list: &[Access]) -> bool {
         let [first, second] = list else { return false };
         if !first.conflicts(second, &self.program.memories[first.memory]) {
             return false;
@@ -96,7 +96,7 @@ impl Planner {
         !matches!(what, What::Kernel { dst, src, .. } if same(dst, src))
     }
 
-    /// Earlier actions that the action must come behind, and does not yet.
+    /// Returns the earlier actions that the action must depend on, and does not yet.
     pub fn missing(&self, action: &Action) -> Result<Vec<usize>, Refusal> {
         self.state
             .check(&self.program, action)
@@ -105,8 +105,8 @@ impl Planner {
             return Err(Refusal::Closed);
         }
         let list = accesses(&self.program, action);
-        if self.meets_itself(&action.what, &list) {
-            return Err(Refusal::Invalid("its sides meet"));
+        if self.overlaps_itself(&action.what, &list) {
+            return Err(Refusal::Invalid("its operands overlap"));
         }
         if self.program.would_fail(action) {
             return Ok(Vec::new());

@@ -55,7 +55,7 @@ pub enum Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Other {
     /// There from the start.
-    Early,
+    FromStart,
     /// No sub-buffers.
     Whole,
     /// A simpler kind.
@@ -160,7 +160,9 @@ pub fn edits(program: &Program) -> Vec<Edit> {
         list.extend((0..action.waits.len()).map(|at| Edit::DropWait(index, at)));
     }
     for index in 0..program.memories.len() {
-        list.extend([Other::Early, Other::Whole, Other::Kind].map(|of| Edit::Memory(index, of)));
+        list.extend(
+            [Other::FromStart, Other::Whole, Other::Kind].map(|of| Edit::Memory(index, of)),
+        );
     }
     for index in 0..count {
         list.extend(CHANGES.map(|change| Edit::Change(index, change)));
@@ -375,7 +377,7 @@ pub fn apply(program: &Program, edit: &Edit) -> Option<Program> {
         Edit::Memory(index, how) => {
             let memory = &mut next.memories[*index];
             match how {
-                Other::Early => memory.late = false,
+                Other::FromStart => memory.late = false,
                 Other::Whole => memory.views.truncate(1),
                 Other::Kind => {
                     memory.kind = simpler_kind(memory.kind);

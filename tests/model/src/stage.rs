@@ -150,7 +150,7 @@ impl<'a> Stage<'a> {
             memories: Vec::new(),
             queues: vec![null_mut(); program.queues.len()],
         };
-        for (index, _) in early(&program.queues) {
+        for (index, _) in from_start(&program.queues) {
             stage.new_queue(index);
         }
         for index in 0..program.memories.len() {
@@ -326,7 +326,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-fn early(queues: &[Queue]) -> impl Iterator<Item = (usize, &Queue)> {
+fn from_start(queues: &[Queue]) -> impl Iterator<Item = (usize, &Queue)> {
     queues.iter().enumerate().filter(|(_, queue)| !queue.late)
 }
 

@@ -492,14 +492,14 @@ impl Runs for Fake {
             }
             _ => false,
         };
-        let early = |(index, action): (usize, &Action)| match &action.what {
+        let reads_stale = |(index, action): (usize, &Action)| match &action.what {
             What::Write(_, place, _) => {
                 let before = &program.actions[..index];
                 before.iter().any(|one| writes(one, place.memory))
             }
             _ => false,
         };
-        Ok(match program.actions.iter().enumerate().any(early) {
+        Ok(match program.actions.iter().enumerate().any(reads_stale) {
             true => Outcome::Differs(String::new()),
             false => Outcome::Same,
         })
@@ -527,7 +527,7 @@ fn shrinking_leaves_what_the_fault_needs() -> Result<(), String> {
 
 /// Bytes of the wrong place are never the right ones.
 #[test]
-fn patterns_are_nowhere_alike() {
+fn patterns_do_not_repeat() {
     let mut seen = std::collections::HashSet::new();
     for memory in 0..8 {
         for eight in initial(memory, 4096).chunks(8) {

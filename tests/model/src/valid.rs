@@ -171,8 +171,8 @@ impl State {
         self.side(program, dst, shape.span(shape.second))?;
         self.rows(program, src, shape, shape.first)?;
         self.rows(program, dst, shape, shape.second)?;
-        let alike = src.memory != dst.memory || shape.rows == 1 || shape.first == shape.second;
-        check(alike, "pitches within one buffer")?;
+        let ordered = src.memory != dst.memory || shape.rows == 1 || shape.first == shape.second;
+        check(ordered, "pitches within one buffer")?;
         let pitch = |side: Side| program.memories[side.memory].kind.pitch();
         let packed = |pitch: usize| shape.rows == 1 || pitch == shape.row;
         match (pitch(src), pitch(dst)) {

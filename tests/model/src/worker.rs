@@ -33,7 +33,7 @@ impl Outcome {
 /// A process.
 struct Process {
     child: Child,
-    /// None: it was told to end.
+    /// None once it is to end.
     input: Option<ChildStdin>,
     answers: Receiver<String>,
     /// The last lines of its error output.

@@ -1,4 +1,4 @@
-//! What AMD's compiler makes of many kernels, without hardware: Mesa's RADV makes devices of any family
+//! Compiles many kernels with AMD's compiler, without hardware: Mesa's RADV makes devices of any chip family
 //! (`RADV_FORCE_FAMILY`) that compile pipelines and can do nothing else.
 //!
 //! ```text
@@ -97,13 +97,13 @@ fn manifest() -> Option<PathBuf> {
     found.next()
 }
 
-/// Returns the output of the process that makes the pipelines for a family of devices.
-fn make(family: &str, manifest: &Path, modules: &[PathBuf]) -> Result<String, String> {
+/// Returns the output of the process that makes the pipelines for a family of chips.
+fn make(chip: &str, manifest: &Path, modules: &[PathBuf]) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new(program)
         .arg("--make")
         .args(modules)
-        .env("RADV_FORCE_FAMILY", family)
+        .env("RADV_FORCE_FAMILY", chip)
         .env("RADV_DEBUG", "shaderstats,nocache")
         .env("VK_DRIVER_FILES", manifest)
         .env("VK_ICD_FILENAMES", manifest)
@@ -117,7 +117,7 @@ fn make(family: &str, manifest: &Path, modules: &[PathBuf]) -> Result<String, St
         return Ok(text);
     }
     let last = text.lines().rev().take(5).collect::<Vec<_>>().join("\n");
-    Err(format!("{family}: {} after\n{last}", output.status))
+    Err(format!("{chip}: {} after\n{last}", output.status))
 }
 
 fn run() -> Result<bool, String> {
@@ -134,18 +134,18 @@ fn run() -> Result<bool, String> {
         let (manifest, modules) = (&manifest, &modules);
         let families = args.families.iter();
         let makers: Vec<_> = families
-            .map(|family| scope.spawn(move || make(family, manifest, modules)))
+            .map(|chip| scope.spawn(move || make(chip, manifest, modules)))
             .collect();
         makers
             .into_iter()
             .map(|maker| maker.join().map_err(|_| "a thread panicked".to_string())?)
             .collect::<Result<Vec<String>, String>>()
     })?;
-    for (family, text) in args.families.iter().zip(&made) {
+    for (chip, text) in args.families.iter().zip(&made) {
         let (driver, kernels, failures) = stats::parse(text)?;
         let totals = Totals::of(&kernels);
         println!(
-            "{family}: {} pipelines, {} failures, {totals}",
+            "{chip}: {} pipelines, {} failures, {totals}",
             kernels.len(),
             failures.len()
         );
@@ -153,7 +153,7 @@ fn run() -> Result<bool, String> {
             println!("  {failure}");
         }
         right &= failures.is_empty() && !kernels.is_empty();
-        now.add(&driver, family, kernels);
+        now.add(&driver, chip, kernels);
     }
     let Some(path) = &args.expect else {
         return Ok(right);

@@ -102,7 +102,7 @@ impl fmt::Display for Totals {
     }
 }
 
-/// The costs of kernels on families of devices, with one version of the driver.
+/// The costs of kernels on families of chips, with one version of the driver.
 #[derive(Default)]
 pub struct Expected {
     driver: String,
@@ -110,12 +110,12 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Adds a family.
-    pub fn add(&mut self, driver: &str, family: &str, kernels: Kernels) {
+    /// Adds the kernels of a family of chips.
+    pub fn add(&mut self, driver: &str, chip: &str, kernels: Kernels) {
         driver.clone_into(&mut self.driver);
         let costs = kernels.into_iter();
         self.costs
-            .extend(costs.map(|(name, cost)| ((family.to_owned(), name), cost)));
+            .extend(costs.map(|(name, cost)| ((chip.to_owned(), name), cost)));
     }
 
     /// From the text that `Display` gives.
@@ -129,7 +129,7 @@ impl Expected {
         for line in lines {
             let words: Vec<&str> = line.split_whitespace().collect();
             let number = |index: usize| words.get(index).and_then(|word| word.parse().ok());
-            let (Some(&family), Some(&name)) = (words.first(), words.get(1)) else {
+            let (Some(&chip), Some(&name)) = (words.first(), words.get(1)) else {
                 return Err(format!("`{line}` is not a line of costs"));
             };
             let (Some(vector_registers), Some(spilled), Some(scratch), Some(code)) =
@@ -143,7 +143,7 @@ impl Expected {
                 scratch,
                 code,
             };
-            expected.costs.insert((family.into(), name.into()), cost);
+            expected.costs.insert((chip.into(), name.into()), cost);
         }
         Ok(expected)
     }
@@ -156,9 +156,9 @@ impl Expected {
             return Ok(Vec::new());
         }
         let mut worse = Vec::new();
-        for (key @ (family, name), then) in &before.costs {
+        for (key @ (chip, name), then) in &before.costs {
             let Some(now) = self.costs.get(key) else {
-                worse.push(format!("{family} {name}: not there"));
+                worse.push(format!("{chip} {name}: not there"));
                 continue;
             };
             if now.vector_registers > then.vector_registers
@@ -166,14 +166,14 @@ impl Expected {
                 || now.scratch > then.scratch
                 || now.code > then.code + then.code / 10
             {
-                worse.push(format!("{family} {name}: {now}; it was {then}"));
+                worse.push(format!("{chip} {name}: {now}; it was {then}"));
             }
         }
         let new = self
             .costs
             .keys()
             .filter(|key| !before.costs.contains_key(key));
-        worse.extend(new.map(|(family, name)| format!("{family} {name}: not known")));
+        worse.extend(new.map(|(chip, name)| format!("{chip} {name}: not known")));
         Ok(worse)
     }
 }
@@ -181,8 +181,8 @@ impl Expected {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "driver {}", self.driver)?;
-        for ((family, name), cost) in &self.costs {
-            writeln!(f, "{family} {name} {cost}")?;
+        for ((chip, name), cost) in &self.costs {
+            writeln!(f, "{chip} {name} {cost}")?;
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worse_is_told() {
+    fn higher_costs_are_reported() {
         let (driver, kernels, _) = parse(SAID).unwrap();
         let mut then = Expected::default();
         then.add(&driver, "F", kernels.clone());

@@ -28,7 +28,7 @@ pub fn run(program: &Program) -> (u32, Vec<String>) {
     steps(&mut state, first.iter());
     let last = rest.iter().map(|call| call.thread).max();
     if let Some(last) = last {
-        state.together();
+        state.set_threaded();
         std::thread::scope(|scope| {
             for thread in 1..=last {
                 let mut state = state.other();

@@ -59,7 +59,8 @@ impl Choices for Random {
     }
 }
 
-/// Those that bytes tell: the first [`RECORD`] of them what the program begins with, each further so many a call. What is missing is 0.
+/// Choices that bytes make: the first [`RECORD`] of them those that a program begins with, each further so many those of a call.
+/// Missing bytes are 0.
 pub struct Bytes<'a> {
     record: &'a [u8],
     rest: &'a [u8],

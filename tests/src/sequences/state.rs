@@ -1,4 +1,4 @@
-//! What a run has: objects by kind, each with the references that are the program's, memory of its own, and what numbers mean.
+//! The state of a run: objects by kind, each with the references that are the program's, memory of its own, and what numbers mean.
 //!
 //! The threads of a program have a [`State`] each, with one table of objects. Nobody holds it in a call that may wait.
 
@@ -36,8 +36,8 @@ pub enum Kind {
 pub struct Object {
     /// Its handle.
     pub handle: *mut c_void,
-    /// References that are to be given back. Where several threads count it may be below zero for a moment, as one may be told of a
-    /// reference's end before another is told of its beginning.
+    /// References that are to be given back. Where several threads count it may be below zero for a moment: one may count a
+    /// release before another counts the retain.
     pub count: i32,
 }
 
@@ -129,7 +129,7 @@ pub struct State {
     pub device: sys::cl_device_id,
     table: Arc<Mutex<Table>>,
     /// Whether there are several threads.
-    pub together: bool,
+    pub threaded: bool,
     /// A place for the answers of queries.
     answers: Vec<u64>,
     /// Calls that succeeded.
@@ -165,16 +165,16 @@ impl State {
             platform,
             device,
             table: Arc::default(),
-            together: false,
+            threaded: false,
             answers: Vec::new(),
             good: 0,
             wrong: Vec::new(),
         }
     }
 
-    /// From now on there are several threads.
-    pub fn together(&mut self) {
-        self.together = true;
+    /// Notes that there are several threads from now on.
+    pub fn set_threaded(&mut self) {
+        self.threaded = true;
     }
 
     /// Creates the state of another thread.
@@ -196,7 +196,7 @@ impl State {
         table.left.1.append(&mut wrong);
     }
 
-    /// What all threads know. Not to be held in a call that may wait.
+    /// Locks the state of all threads, which must not stay locked in a call that may wait.
     pub fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -292,7 +292,7 @@ impl State {
         for event in waiting {
             let code = call!(clSetUserEventStatus(event, sys::CL_COMPLETE));
             // Another thread may have set it or given it back.
-            if code != sys::CL_SUCCESS && !self.together {
+            if code != sys::CL_SUCCESS && !self.threaded {
                 self.wrong
                     .push(format!("an event that waits: {}", code_name(code)));
             }

@@ -1,4 +1,4 @@
-//! Launches of kernels: their arguments, and what they are told of memory that they reach by numbers.
+//! Launches of kernels: their arguments, and the memory declared to them that they reach by numbers.
 
 use super::Call;
 use crate::program::{Kind, Operand, Usm};
@@ -22,7 +22,7 @@ impl Run<'_> {
             _ => "P",
         };
         let name = format!("{}{}", letter(dst), letter(src));
-        // What a kernel is told about pointers it keeps.
+        // A kernel keeps the pointers that are declared to it.
         let own = name.contains('N').then(|| self.world.new_kernel(&name));
         let kernel = own.or_else(|| self.world.kernel(&name));
         let Some(kernel) = kernel else {
@@ -94,9 +94,9 @@ impl Run<'_> {
                 ));
             }
         }
-        for (behind, number) in [1, 2].into_iter().zip(numbers) {
+        for (offset, number) in [1, 2].into_iter().zip(numbers) {
             let number: *const u32 = &raw const number;
-            ok!(clSetKernelArg(kernel, index + behind, 4, number.cast()));
+            ok!(clSetKernelArg(kernel, index + offset, 4, number.cast()));
         }
     }
 

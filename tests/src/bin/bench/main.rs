@@ -179,7 +179,7 @@ fn cpu_time() -> f64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: a clock of this process, written to where it is told.
+    // SAFETY: a clock of this process, and a place for its time.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -66,7 +66,7 @@ impl Case {
 
 /// A kind of calls that can be had to fail.
 pub trait Faults: Sync {
-    /// Runs a child with a case (empty: none), which is told what usually lives.
+    /// Runs a child with a case (empty: none) and the objects that usually live.
     fn run(&self, case: &str, usual: &str, patience: u64) -> Said;
     /// The last call of a function that is tried.
     fn most(&self) -> u64;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// What a child is told: what lives in a process without a fault.
+/// The environment variable that passes a child the objects that live in a process without a fault.
 pub const CHILD: &str = "PUMICE_FAULTS_CHILD";
 
 /// The two runs of a child: what can be counted, and what is done between them.
@@ -109,13 +109,13 @@ impl Said {
         self.after("second living ").filter_map(living).collect()
     }
 
-    /// The same, as a child is told it.
+    /// Returns the same as text for a child.
     pub fn usual(&self) -> String {
         let lines: Vec<&str> = self.after("second living ").collect();
         lines.join("\n")
     }
 
-    /// It ended well, told what was called, and no call of it failed.
+    /// Returns true if the child ended well and reported its calls, and no call failed.
     pub fn is_faultless(&self) -> bool {
         let mut wrong = self
             .lines
@@ -147,7 +147,7 @@ impl Said {
     }
 
     /// Returns the objects that live in addition to the usual ones.
-    pub fn left_behind(&self, usual: &Self) -> Vec<String> {
+    pub fn leaked(&self, usual: &Self) -> Vec<String> {
         let usual = usual.living();
         let mut wrong = Vec::new();
         for (kind, count) in self.living() {
@@ -160,7 +160,7 @@ impl Said {
     }
 }
 
-/// This program again, as a child that is told what usually lives.
+/// Returns a command that runs this program as a child, with the objects that usually live.
 pub fn command(usual: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.env(CHILD, usual).env("PUMICE_VALIDATION", "0");

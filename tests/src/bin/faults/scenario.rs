@@ -606,7 +606,7 @@ fn build(o: &mut Outcome, world: &World, program: sys::cl_program) -> Ended {
     Ok(())
 }
 
-/// Has the kernel `add` of a program add three to a buffer of zeros.
+/// Adds three to a buffer of zeros with the kernel `add` of a program.
 fn use_add(
     o: &mut Outcome,
     objects: &mut Objects,

@@ -106,7 +106,7 @@ impl Faults for Vulkan {
             wrong.extend(said.late_errors());
         }
         if !lost {
-            wrong.extend(said.left_behind(without));
+            wrong.extend(said.leaked(without));
         }
         wrong
     }

@@ -1,4 +1,4 @@
-//! What a thread has to look at once a command is over: data read, memory lent to writes, maps; and callbacks.
+//! Checks that a thread makes once a command is complete: data read, memory that writes read, maps; and callbacks.
 
 use crate::graph::{Lane, Node};
 use crate::memory::{Buf, Contents, Mapped};

@@ -46,7 +46,7 @@ fn counts(named: BTreeMap<String, i64>) -> Counts {
     known.collect()
 }
 
-/// What the heap may have more of in the last quarter than in the second, in KiB for each round between them: every round has
+/// The growth of the heap from the second quarter to the last that is allowed, in KiB for each round between them: every round has
 /// programs that no other has, of which drivers and the loader of objects keep something.
 const HEAP: f64 = 48.0;
 /// The same of resident memory, in KiB altogether: with the rounds more and more of the pages that are used in turn have been
@@ -70,13 +70,13 @@ fn heap() -> usize {
     0
 }
 
-/// That layer is for Unix.
+/// Returns nothing: the layer of `tests/faults` is for Unix.
 #[cfg(not(unix))]
 fn report() -> Option<String> {
     None
 }
 
-/// What the layer of `tests/faults` says, where the Vulkan loader has loaded the one beside this program.
+/// Returns the report of the layer of `tests/faults`, where the Vulkan loader has loaded the one beside this program.
 #[cfg(unix)]
 fn report() -> Option<String> {
     type Report = unsafe extern "C" fn(*mut u8, usize) -> usize;
@@ -164,7 +164,7 @@ fn most(samples: &[Sample], of: impl Fn(&Sample) -> i64) -> i64 {
 /// Returns what has grown between two quarters of the samples.
 fn grown(samples: &[Sample]) -> Vec<String> {
     let quarter = samples.len() / 4;
-    let (early, late) = (
+    let (second, last) = (
         &samples[quarter..2 * quarter],
         &samples[samples.len() - quarter..],
     );
@@ -175,7 +175,7 @@ fn grown(samples: &[Sample]) -> Vec<String> {
         ("resident memory", RESIDENT, |sample| sample.resident),
     ];
     for (name, more, of) in measures {
-        let (before, after) = (most(early, of), least(late, of));
+        let (before, after) = (most(second, of), least(last, of));
         if (after - before) as f64 > more {
             wrong.push(format!(
                 "{name}: {before} KiB at most, later {after} KiB at least"
@@ -188,7 +188,7 @@ fn grown(samples: &[Sample]) -> Vec<String> {
     let names: BTreeSet<String> = names.collect();
     for name in names {
         let of = |sample: &Sample| sample.counts().get(&name).copied().unwrap_or(0);
-        let (before, after) = (most(early, of), least(late, of));
+        let (before, after) = (most(second, of), least(last, of));
         if after > before {
             wrong.push(format!("{name}: {before} at most, later {after} at least"));
         }
@@ -229,12 +229,12 @@ pub fn run(mut round: Round<'_>, seconds: f64) -> bool {
         let _ = writeln!(out, "grows: {line}");
     }
     let quarter = samples.len() / 4;
-    let (early, late) = (
+    let (second, last) = (
         &samples[quarter..2 * quarter],
         &samples[samples.len() - quarter..],
     );
     let rounds = (samples.len() - 2 * quarter) as f64;
-    let per_round = |of: fn(&Sample) -> i64| (least(late, of) - least(early, of)) as f64 / rounds;
+    let per_round = |of: fn(&Sample) -> i64| (least(last, of) - least(second, of)) as f64 / rounds;
     let _ = writeln!(
         out,
         "soak: {} rounds, {steps} steps, {} lines printed, {} messages of the validation layer; a round leaves {:.1} KiB on the heap, {:.1} KiB resident",

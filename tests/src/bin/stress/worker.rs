@@ -84,8 +84,8 @@ pub struct Worker<'a> {
     nodes: Vec<Arc<Node>>,
 }
 
-/// Neither uses what the other does.
-fn apart(a: &Use, b: &Use) -> bool {
+/// Returns true if the two uses do not overlap.
+fn disjoint(a: &Use, b: &Use) -> bool {
     !Arc::ptr_eq(&a.buffer, &b.buffer)
         || a.range.end <= b.range.start
         || b.range.end <= a.range.start

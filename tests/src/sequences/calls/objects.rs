@@ -1,4 +1,4 @@
-//! Calls that make objects, are told to them, ask them, count references.
+//! Calls that create, change, query, retain and release objects.
 
 use super::{bytes, flags, one, size, Row};
 use crate::call;
@@ -42,7 +42,7 @@ macro_rules! release {
             // What waits for a user event that is gone waits for ever.
             let last = {
                 let table = s.table();
-                let last = s.together || table.references(Kind::Event, handle) == 1;
+                let last = s.threaded || table.references(Kind::Event, handle) == 1;
                 last && table.waiting.contains(&handle)
             };
             if last {

@@ -112,9 +112,9 @@ macro_rules! calls {
         pub const CALLS: &[(&str, Says, &[i32])] =
             &[$(($name, Says::$says, &[$(calls!(error $error)),*])),*];
         /// The functions that replace them.
-        const BEFORE: &[Function] = &[$(before::<$at>),*];
+        const REPLACEMENTS: &[Function] = &[$(replacement::<$at>),*];
         /// The functions themselves.
-        static BEHIND: [AtomicUsize; CALLS.len()] = [const { AtomicUsize::new(0) }; CALLS.len()];
+        static REAL: [AtomicUsize; CALLS.len()] = [const { AtomicUsize::new(0) }; CALLS.len()];
     };
     (error HALF) => { HALF };
     (error $error:ident) => { libc::$error };
@@ -171,7 +171,7 @@ calls! {
     47 "posix_memalign" Code ENOMEM;
 }
 
-unsafe extern "C" fn before<const AT: usize>(
+unsafe extern "C" fn replacement<const AT: usize>(
     a: usize,
     b: usize,
     mut c: usize,
@@ -207,7 +207,7 @@ unsafe extern "C" fn before<const AT: usize>(
     // SAFETY: the function that the library would have called, with its arguments. None takes more words, all are passed in
     // registers, and what is in one that a function does not know is nothing to it.
     unsafe {
-        let real = std::mem::transmute::<usize, Function>(BEHIND[AT].load(Relaxed));
+        let real = std::mem::transmute::<usize, Function>(REAL[AT].load(Relaxed));
         real(a, b, c, d, e, f)
     }
 }
@@ -225,6 +225,6 @@ pub fn instead_of(name: &str, real: usize) -> Option<usize> {
     if real == 0 {
         return None;
     }
-    BEHIND[at].store(real, Relaxed);
-    Some(BEFORE[at] as usize)
+    REAL[at].store(real, Relaxed);
+    Some(REPLACEMENTS[at] as usize)
 }

@@ -132,7 +132,7 @@ impl Faults for Host {
         if !said.after("first error ").any(none) {
             wrong.extend(said.late_errors());
         }
-        let mut left = said.left_behind(without);
+        let mut left = said.leaked(without);
         // What cannot be removed stays.
         if case.name.starts_with("unlink") || case.name == "read-only" {
             left.retain(|text| !text.contains("temporary"));

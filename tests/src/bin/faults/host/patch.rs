@@ -85,8 +85,8 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, found: *mut c
     1
 }
 
-/// Has the library at `path`, which is loaded, call what `other` gives for a name and the function that it called so far.
-/// Returns how many words were written anew.
+/// Makes the library at `path`, which is loaded, call what `other` returns for a name and the function that it called so far.
+/// Returns how many words were overwritten.
 pub fn replace(path: &Path, mut other: impl FnMut(&str, usize) -> Option<usize>) -> usize {
     let mut found = Found {
         path,

@@ -4,7 +4,7 @@ use super::calls::{Situation, CALLS, SITUATIONS};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::OnceLock;
 
-/// What is to fail, from a text of three words: `write:3:28` has the third `write` fail with that error; `write:3+:28` all
+/// The calls that are to fail, from a text of three words: `write:3:28` has the third `write` fail with that error; `write:3+:28` all
 /// from that on; `disk-full:3+` all calls of a situation from the third of them on.
 pub struct Fault {
     /// Rows of [`CALLS`].

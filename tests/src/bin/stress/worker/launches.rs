@@ -103,7 +103,7 @@ impl Worker<'_> {
             Words::new(dst, to, a, several),
             Words::new(src, from, b, several),
         );
-        apart(&to.write(), &from.read()).then_some((to, from))
+        disjoint(&to.write(), &from.read()).then_some((to, from))
     }
 
     #[allow(clippy::too_many_arguments)]

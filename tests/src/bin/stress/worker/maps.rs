@@ -11,7 +11,7 @@ pub(super) struct Call {
     pub(super) event: *mut cl_event,
 }
 
-/// What such a call gave: its code, the pointer, and where behind it which bytes of the model are.
+/// The results of such a call: its code, the pointer, and at which offsets from it which bytes of the model are.
 pub(super) type Given = (cl_int, usize, Vec<(usize, Range<usize>)>);
 
 impl Worker<'_> {
@@ -63,7 +63,7 @@ impl Worker<'_> {
             CL_MAP_WRITE_INVALIDATE_REGION,
         ]);
         let write = flags != CL_MAP_READ;
-        // Maps of shared virtual memory are told apart by their pointers alone.
+        // Maps of shared virtual memory are distinguished by their pointers alone.
         let alone = write || matches!(way, Way::Pointer);
         let id = map_number();
         let (mut pointer, mut rows) = (0, Vec::new());

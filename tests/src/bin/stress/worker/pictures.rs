@@ -194,7 +194,7 @@ impl Worker<'_> {
             (read.size[axis], write.size[axis]) = (least, least);
         }
         let uses = [to.writes(write), from.reads(read)];
-        if !apart(&uses[0], &uses[1]) {
+        if !disjoint(&uses[0], &uses[1]) {
             return;
         }
         self.enqueue(
@@ -242,7 +242,7 @@ impl Worker<'_> {
             return;
         };
         let uses = [Use::write(&buffer, used.clone()), chosen.reads(part)];
-        if !apart(&uses[0], &uses[1]) {
+        if !disjoint(&uses[0], &uses[1]) {
             return;
         }
         self.enqueue(
@@ -280,7 +280,7 @@ impl Worker<'_> {
             return;
         };
         let uses = [chosen.writes(part), Use::read(&buffer, used.clone())];
-        if !apart(&uses[0], &uses[1]) {
+        if !disjoint(&uses[0], &uses[1]) {
             return;
         }
         self.enqueue(
@@ -337,7 +337,7 @@ impl Worker<'_> {
             true => (picture.paint, [chosen.writes(all), words.read()]),
             false => (picture.look, [words.write(), chosen.reads(all)]),
         };
-        if !apart(&uses[0], &uses[1]) {
+        if !disjoint(&uses[0], &uses[1]) {
             return;
         }
         let kernel = self.kernel(name);

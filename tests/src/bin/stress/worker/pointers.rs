@@ -1,4 +1,4 @@
-//! Steps on pointers: copies, fills and maps of shared virtual memory, and a kernel that is not told of what it reads.
+//! Steps on pointers: copies, fills and maps of shared virtual memory, and a kernel to which nothing declares the memory that it reads.
 
 use super::launches::Words;
 use super::*;
@@ -96,7 +96,7 @@ impl Worker<'_> {
             Use::read(&src, part.clone()),
             Use::write(&dst, written.clone()),
         ];
-        if !apart(&uses[0], &uses[1]) {
+        if !disjoint(&uses[0], &uses[1]) {
             return;
         }
         let (to, from) = (to + at, from + part.start);
@@ -224,7 +224,7 @@ impl Worker<'_> {
         let used = from..from + words * 4;
         let touched = if several { 0..src.size() } else { used.clone() };
         let uses = [to.write(), Use::read(&src, touched)];
-        if !apart(&uses[0], &uses[1]) {
+        if !disjoint(&uses[0], &uses[1]) {
             return;
         }
         let kernel = self.kernel("reach");
