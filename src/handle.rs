@@ -73,7 +73,8 @@ pub fn set_dispatch(table: *const c_void) {
     DISPATCH.store(table as usize, Ordering::Release);
 }
 
-struct Entry {
+/// The object of a handle.
+struct HandleEntry {
     kind: Kind,
     object: Weak<dyn Any + Send + Sync>,
     /// Present while the application holds references.
@@ -81,7 +82,7 @@ struct Entry {
 }
 
 const SHARDS: usize = if cfg!(feature = "loom") { 1 } else { 64 };
-type Shard = RwLock<Option<FxHashMap<usize, Entry>>, { rank::HANDLES }>;
+type Shard = RwLock<Option<FxHashMap<usize, HandleEntry>>, { rank::HANDLES }>;
 #[cfg(not(feature = "loom"))]
 static REGISTRY: [Shard; SHARDS] = [const { RwLock::new(None) }; SHARDS];
 #[cfg(feature = "loom")]
@@ -108,7 +109,7 @@ impl<T: Body> Object<T> {
         });
         let address = Arc::as_ptr(&object) as usize;
         let erased: Arc<dyn Any + Send + Sync> = object.clone();
-        let entry = Entry {
+        let entry = HandleEntry {
             kind: T::KIND,
             object: Arc::downgrade(&erased),
             api: None,

@@ -1,6 +1,6 @@
 //! Images and samplers of a device: what they are made from, what kernels see of them, and the regions of transfers.
 //!
-//! An [`Image`] is either texels of its own, in an order that only the device knows, or a view of memory as texels
+//! An [`DeviceImage`] is either texels of its own, in an order that only the device knows, or a view of memory as texels
 //! (`ImageDim::Buffer`). Coordinates are those of OpenCL: the layer of an array is the coordinate after the pixel's.
 
 use crate::cl::{self, cl_channel_order, cl_channel_type};
@@ -282,7 +282,7 @@ impl ImageDesc {
 }
 
 /// Texels that the device can address.
-pub trait Image: Send + Sync {
+pub trait DeviceImage: Send + Sync {
     /// Returns its description.
     fn desc(&self) -> &ImageDesc;
     /// Returns the image for its back end to downcast.
@@ -302,9 +302,9 @@ pub struct ImageRegion {
 #[derive(Clone)]
 pub enum Resource {
     /// To be read through a sampled image.
-    Sampled(Arc<dyn Image>),
+    Sampled(Arc<dyn DeviceImage>),
     /// To be read and written as a storage image.
-    Storage(Arc<dyn Image>),
+    Storage(Arc<dyn DeviceImage>),
     /// A sampler with this property word (`spirv_lowering::interface::sampler`).
     Sampler(u32),
 }

@@ -41,11 +41,12 @@ struct Block {
 /// The blocks of a context.
 #[derive(Default)]
 pub struct Mirror {
-    known: Mutex<Known, { rank::MIRROR }>,
+    state: Mutex<MirrorState, { rank::MIRROR }>,
 }
 
+/// The blocks that have been reserved, and the kinds of replay that do not work.
 #[derive(Default)]
-struct Known {
+struct MirrorState {
     blocks: Vec<Weak<Block>>,
     /// The kinds of replay that have failed.
     hopeless: Vec<ReplayKind>,
@@ -86,15 +87,15 @@ impl Mirror {
         let size = size
             .checked_next_multiple_of(256)
             .ok_or(DeviceError::OutOfHostMemory)?;
-        let mut known = self.known.lock();
-        known.blocks.retain(|block| block.strong_count() > 0);
+        let mut state = self.state.lock();
+        state.blocks.retain(|block| block.strong_count() > 0);
         let fits = |block: &Arc<Block>| {
             let mut pairs = block.devices.iter().zip(devices);
             block.kind == kind
                 && block.devices.len() == devices.len()
                 && pairs.all(|(one, other)| Arc::ptr_eq(one, other))
         };
-        for block in known.blocks.iter().filter_map(Weak::upgrade).filter(fits) {
+        for block in state.blocks.iter().filter_map(Weak::upgrade).filter(fits) {
             if let Some(memories) = lease(&block, size, align)? {
                 return Ok(memories);
             }
@@ -104,8 +105,8 @@ impl Mirror {
             .checked_add(align.saturating_sub(PAGE))
             .and_then(|size| size.max(BLOCK).checked_next_multiple_of(UNIT))
             .ok_or(DeviceError::OutOfHostMemory)?;
-        let block = Arc::new(known.new_block(devices, wanted, kind)?);
-        known.blocks.push(Arc::downgrade(&block));
+        let block = Arc::new(state.new_block(devices, wanted, kind)?);
+        state.blocks.push(Arc::downgrade(&block));
         lease(&block, size, align)?.ok_or(DeviceError::OutOfDeviceMemory { size })
     }
 }
@@ -129,7 +130,7 @@ fn lease(block: &Arc<Block>, size: u64, align: u64) -> Result<Option<Vec<Arc<dyn
     pairs.map(part).collect::<Result<_>>().map(Some)
 }
 
-impl Known {
+impl MirrorState {
     fn new_block(
         &mut self,
         devices: &[Arc<dyn Device>],

@@ -31,7 +31,7 @@ pub mod vulkan;
 mod words;
 
 pub use caps::{Caps, SvmCaps};
-pub use image::{Binding, Image, ImageDesc, ImageDim, PixelFormat, Support};
+pub use image::{Binding, DeviceImage, ImageDesc, ImageDim, PixelFormat, Support};
 pub use op::{BufferCopy, Call, Op, OrderRule, Slice, Use};
 
 use processors::Processor;
@@ -364,16 +364,20 @@ pub trait Device: Send + Sync {
         &[]
     }
     /// Makes an image, contents undefined. The format is one of those for the geometry (not `ImageDim::Buffer`).
-    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
         Err(DeviceError::Unsupported(format!("{:?}", desc.dim)))
     }
     /// Returns the same texels with another format of the same size: sRGB or not, depth or R.
-    fn alias_image(&self, image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    fn alias_image(
+        &self,
+        image: &Arc<dyn DeviceImage>,
+        format: PixelFormat,
+    ) -> Result<Arc<dyn DeviceImage>> {
         let _ = image;
         Err(DeviceError::Unsupported(format!("{format:?}")))
     }
     /// Creates an image of `ImageDim::Buffer` over memory, which it keeps alive.
-    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn DeviceImage>> {
         let _ = slice;
         Err(DeviceError::Unsupported(format!("{format:?}")))
     }

@@ -1,6 +1,6 @@
 //! The operations of a stream, as plain data.
 
-use super::image::{Binding, Image, ImageRegion};
+use super::image::{Binding, DeviceImage, ImageRegion};
 use super::{Memory, Pipeline};
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ pub enum Op<'a> {
     /// pixel size fit.
     ImageToMemory {
         #[allow(missing_docs)]
-        image: &'a Arc<dyn Image>,
+        image: &'a Arc<dyn DeviceImage>,
         #[allow(missing_docs)]
         region: ImageRegion,
         #[allow(missing_docs)]
@@ -152,18 +152,18 @@ pub enum Op<'a> {
         #[allow(missing_docs)]
         slice_rows: u32,
         #[allow(missing_docs)]
-        image: &'a Arc<dyn Image>,
+        image: &'a Arc<dyn DeviceImage>,
         #[allow(missing_docs)]
         region: ImageRegion,
     },
     /// Image to image of the same format; both one-dimensional or both not. The regions do not overlap.
     ImageCopy {
         #[allow(missing_docs)]
-        src: &'a Arc<dyn Image>,
+        src: &'a Arc<dyn DeviceImage>,
         #[allow(missing_docs)]
         src_origin: [u32; 3],
         #[allow(missing_docs)]
-        dst: &'a Arc<dyn Image>,
+        dst: &'a Arc<dyn DeviceImage>,
         #[allow(missing_docs)]
         dst_origin: [u32; 3],
         #[allow(missing_docs)]

@@ -6,7 +6,7 @@ use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use crate::object::mem::image::{Backing, Image};
+use crate::object::mem::image::{Backing, MemImage};
 use crate::object::mem::{pixel, Mem};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn invalid<T>(what: &'static str) -> ClResult<T> {
 }
 
 /// Returns the image belongs to the queue's context and works on its device.
-fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a Image> {
+fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a MemImage> {
     let image = mem.image()?;
     if !Arc::ptr_eq(mem.context(), &target.context) {
         return err(
@@ -40,7 +40,7 @@ fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
 
 /// Returns the box lies within the image, and is one of whole blocks: the first coordinate of the
 /// answer counts these.
-fn place(image: &Image, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageRegion> {
+fn place(image: &MemImage, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageRegion> {
     let mut at = ImageRegion {
         origin: [0; 3],
         size: [1; 3],
@@ -68,7 +68,7 @@ fn place(image: &Image, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageR
 }
 
 /// Returns the bytes of a box.
-fn volume(image: &Image, at: &ImageRegion) -> u64 {
+fn volume(image: &MemImage, at: &ImageRegion) -> u64 {
     at.size
         .iter()
         .fold(image.element() as u64, |all, n| all * u64::from(*n))
@@ -76,7 +76,7 @@ fn volume(image: &Image, at: &ImageRegion) -> u64 {
 
 /// Returns the rows of a box in host memory with these pitches, as destination; packed as source.
 fn rows(
-    image: &Image,
+    image: &MemImage,
     at: &ImageRegion,
     row_pitch: usize,
     slice_pitch: usize,

@@ -19,7 +19,8 @@ pub trait HostShared: Any + Send + Sync {
     fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking;
 }
 
-struct Entry {
+/// The size and the memory of an allocation.
+struct AllocationEntry {
     size: usize,
     shared: Arc<dyn HostShared>,
 }
@@ -27,7 +28,7 @@ struct Entry {
 /// The allocations of a context.
 #[derive(Default)]
 pub struct Allocations {
-    by_address: Mutex<BTreeMap<usize, Entry>, { rank::ALLOCATIONS }>,
+    by_address: Mutex<BTreeMap<usize, AllocationEntry>, { rank::ALLOCATIONS }>,
     /// There was one at some time: else nobody need look.
     any: AtomicBool,
 }
@@ -68,7 +69,7 @@ impl Allocations {
     pub(super) fn insert(&self, address: usize, size: usize, shared: Arc<dyn HostShared>) {
         self.any.store(true, Ordering::Release);
         let mut map = self.by_address.lock();
-        map.insert(address, Entry { size, shared });
+        map.insert(address, AllocationEntry { size, shared });
     }
 
     /// Takes one off the list, by its first byte.

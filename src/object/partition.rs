@@ -61,13 +61,16 @@ pub(super) fn properties(all: &[Processor]) -> Vec<cl_device_partition_property>
 
 /// The result of a scheme: the processors of each sub-device, and CL_DEVICE_PARTITION_TYPE.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct PartitionPlan {
     pub parts: Vec<Vec<u32>>,
     pub kind: Vec<cl_device_partition_property>,
 }
 
 /// Divides these processors by a scheme.
-pub(super) fn plan(all: &[Processor], scheme: &[cl_device_partition_property]) -> ClResult<Plan> {
+pub(super) fn plan(
+    all: &[Processor],
+    scheme: &[cl_device_partition_property],
+) -> ClResult<PartitionPlan> {
     let (Some(&name), values) = (scheme.first(), scheme.get(1..).unwrap_or_default()) else {
         return err(cl::CL_INVALID_VALUE, "no partition scheme");
     };
@@ -100,7 +103,7 @@ pub(super) fn plan(all: &[Processor], scheme: &[cl_device_partition_property]) -
             if size == all.len() {
                 return err(cl::CL_DEVICE_PARTITION_FAILED, "that is the whole device");
             }
-            Ok(Plan {
+            Ok(PartitionPlan {
                 parts: numbers.chunks_exact(size).map(<[u32]>::to_vec).collect(),
                 kind: vec![name, value, 0],
             })
@@ -132,7 +135,7 @@ pub(super) fn plan(all: &[Processor], scheme: &[cl_device_partition_property]) -
             let mut kind = vec![name];
             kind.extend_from_slice(counts);
             kind.extend([cl::CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0]);
-            Ok(Plan { parts, kind })
+            Ok(PartitionPlan { parts, kind })
         }
         _ => {
             let wanted = value as cl_device_affinity_domain;
@@ -145,7 +148,7 @@ pub(super) fn plan(all: &[Processor], scheme: &[cl_device_partition_property]) -
             for domain in candidates {
                 if let Some(parts) = by_domain(all, *domain).filter(|parts| parts.len() > 1) {
                     let kind = vec![name, bit(*domain) as cl_device_partition_property, 0];
-                    return Ok(Plan { parts, kind });
+                    return Ok(PartitionPlan { parts, kind });
                 }
             }
             err(

@@ -1,7 +1,7 @@
 //! clCreateSubDevices: devices over parts of a device.
 
 use super::device::Device;
-use super::partition::{plan, Plan};
+use super::partition::{plan, PartitionPlan};
 use crate::cl::cl_device_partition_property;
 use crate::error::ClResult;
 use crate::handle::{Object, Ref};
@@ -9,7 +9,7 @@ use crate::handle::{Object, Ref};
 /// The request of clCreateSubDevices, to be counted before it is made.
 pub struct Division {
     device: Ref<Device>,
-    plan: Plan,
+    plan: PartitionPlan,
 }
 
 impl Division {

@@ -3,7 +3,7 @@
 use super::dependencies::Resolved;
 use super::encode::{Encoded, How, Outcome, Ready};
 use super::hazards::QueuePosition;
-use super::host::{Action, Bring, Task};
+use super::host::{Bring, HostAction, Task};
 use super::pending::{refuse, Pending, Slots};
 use super::state::QueueState;
 use super::Queue;
@@ -155,7 +155,7 @@ impl Queue {
         let task = Task {
             value: 0,
             seq: 0,
-            action: Some(Action::Bring(bring.clone())),
+            action: Some(HostAction::Bring(bring.clone())),
             event: None,
             owner: owner.clone(),
             failed: None,

@@ -46,15 +46,16 @@ struct Lanes {
     lost: u64,
 }
 
+/// The devices and queues that a trace has named so far.
 #[derive(Default)]
-struct Known {
+struct TracedQueues {
     devices: Vec<usize>,
     queues: Vec<Lanes>,
     /// Queues that there have been.
     count: u32,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known {
+static TRACED: Mutex<TracedQueues> = Mutex::new(TracedQueues {
     devices: Vec::new(),
     queues: Vec::new(),
     count: 0,
@@ -79,7 +80,7 @@ pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
         details,
         from: (trace::this_thread(), queued),
     };
-    let mut known = KNOWN.lock();
+    let mut known = TRACED.lock();
     let at = match known.queues.iter().position(|queue| queue.handle == handle) {
         Some(at) => at,
         None => {
@@ -127,7 +128,7 @@ fn collect() {
     };
     let mut over = Vec::new();
     {
-        let mut known = KNOWN.lock();
+        let mut known = TRACED.lock();
         for queue in &mut known.queues {
             while queue
                 .waiting
@@ -140,7 +141,7 @@ fn collect() {
     }
     for (handle, one) in over {
         let times = one.event.measured();
-        let mut known = KNOWN.lock();
+        let mut known = TRACED.lock();
         let Some(queue) = known.queues.iter_mut().find(|queue| queue.handle == handle) else {
             continue;
         };
@@ -149,7 +150,7 @@ fn collect() {
         drop(one);
     }
     // A queue whose commands have all been entered may be gone, and another one have its handle. Its lanes stay.
-    let mut known = KNOWN.lock();
+    let mut known = TRACED.lock();
     known
         .queues
         .retain(|queue| !queue.waiting.is_empty() || queue.is_there());

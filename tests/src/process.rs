@@ -59,7 +59,7 @@ mod windows {
 
     /// `PROCESSENTRY32`.
     #[repr(C)]
-    struct Entry {
+    struct ProcessEntry {
         bytes: u32,
         usage: u32,
         id: u32,
@@ -80,8 +80,8 @@ mod windows {
         fn GetCurrentProcess() -> *mut c_void;
         fn K32GetProcessMemoryInfo(process: *mut c_void, into: *mut Counters, bytes: u32) -> i32;
         fn CreateToolhelp32Snapshot(of: u32, process: u32) -> *mut c_void;
-        fn Process32First(snapshot: *mut c_void, into: *mut Entry) -> i32;
-        fn Process32Next(snapshot: *mut c_void, into: *mut Entry) -> i32;
+        fn Process32First(snapshot: *mut c_void, into: *mut ProcessEntry) -> i32;
+        fn Process32Next(snapshot: *mut c_void, into: *mut ProcessEntry) -> i32;
         fn CloseHandle(handle: *mut c_void) -> i32;
     }
 
@@ -101,8 +101,8 @@ mod windows {
         // SAFETY: the entry is one of zeros, which it may be, and says how large it is; its name ends with zero; the snapshot
         // is closed once.
         unsafe {
-            let mut entry: Entry = std::mem::zeroed();
-            entry.bytes = size_of::<Entry>() as u32;
+            let mut entry: ProcessEntry = std::mem::zeroed();
+            entry.bytes = size_of::<ProcessEntry>() as u32;
             let snapshot = CreateToolhelp32Snapshot(PROCESSES, 0);
             let (mut more, mut count) = (Process32First(snapshot, &mut entry), 0);
             while more != 0 {

@@ -1,6 +1,6 @@
 //! Inserts a test at the start of a kernel that ends a work-item at once.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use super::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Function, Terminator};
@@ -25,7 +25,7 @@ pub fn run(func: &mut Function, test: impl Fn(&mut Rewriter) -> Value) -> Result
             r.end_block(branch, end);
             r.end_block(Terminator::Return(Default::default()), rest);
         }
-        Ok(Action::Keep)
+        Ok(InstEdit::Keep)
     })?;
     Ok(done)
 }

@@ -12,14 +12,14 @@ use rustc_hash::FxHashMap;
 
 /// A block that several targets share; see the module description.
 #[derive(Debug, Clone)]
-pub struct Dispatch {
+pub struct DispatchBlock {
     /// The block.
     pub block: Block,
     /// The targets, each with the position of its first parameter among those of the block.
     pub targets: Vec<(Block, usize)>,
 }
 
-impl Dispatch {
+impl DispatchBlock {
     /// Returns the position of the parameters of a target.
     pub fn slot(&self, target: Block) -> Option<usize> {
         self.targets
@@ -138,7 +138,7 @@ impl<'f> Edit<'f> {
     }
 
     /// Adds a dispatch block, without terminator.
-    pub fn dispatch(&mut self, targets: &[Block]) -> Dispatch {
+    pub fn dispatch(&mut self, targets: &[Block]) -> DispatchBlock {
         let block = self.func.add_block();
         self.func.add_param(block, Type::I32);
         let mut slots = Vec::with_capacity(targets.len());
@@ -153,14 +153,14 @@ impl<'f> Edit<'f> {
                 self.func.add_param(block, ty);
             }
         }
-        Dispatch {
+        DispatchBlock {
             block,
             targets: slots,
         }
     }
 
     /// Returns the edge to a dispatch that leads to `to`.
-    pub fn via(&mut self, dispatch: &Dispatch, to: Edge) -> Edge {
+    pub fn via(&mut self, dispatch: &DispatchBlock, to: Edge) -> Edge {
         let at = dispatch.slot(to.block).unwrap_or(1);
         let selector = self.constant(Type::I32, to.block.index() as u64);
         let params = self.func.blocks[dispatch.block].params.clone();
@@ -177,7 +177,7 @@ impl<'f> Edit<'f> {
     }
 
     /// Returns the edge from one dispatch to another that keeps the selector.
-    pub fn forward(&mut self, from: &Dispatch, to: &Dispatch) -> Edge {
+    pub fn forward(&mut self, from: &DispatchBlock, to: &DispatchBlock) -> Edge {
         let have = self.func.blocks[from.block].params.clone();
         let want = self.func.blocks[to.block].params.clone();
         let mut args: Values = want.iter().map(|&p| self.undef(self.func.ty(p))).collect();
@@ -195,7 +195,7 @@ impl<'f> Edit<'f> {
     }
 
     /// Returns the edge from a dispatch to a target, with the arguments that the dispatch received.
-    pub fn unpack(&self, dispatch: &Dispatch, target: Block) -> Edge {
+    pub fn unpack(&self, dispatch: &DispatchBlock, target: Block) -> Edge {
         let at = dispatch.slot(target).unwrap_or(1);
         let count = self.func.blocks[target].params.len();
         let params = &self.func.blocks[dispatch.block].params;
@@ -206,7 +206,7 @@ impl<'f> Edit<'f> {
     }
 
     /// Ends a dispatch with a branch or switch to all its targets.
-    pub fn end_dispatch(&mut self, dispatch: &Dispatch) {
+    pub fn end_dispatch(&mut self, dispatch: &DispatchBlock) {
         let selector = self.func.blocks[dispatch.block].params[0];
         let mut targets: Vec<Edge> = dispatch
             .targets
@@ -234,7 +234,7 @@ impl<'f> Edit<'f> {
     }
 
     /// Computes in a dispatch whether `target` is selected.
-    pub fn is_selected(&mut self, dispatch: &Dispatch, target: Block) -> Value {
+    pub fn is_selected(&mut self, dispatch: &DispatchBlock, target: Block) -> Value {
         let selector = self.func.blocks[dispatch.block].params[0];
         let id = self.constant(Type::I32, target.index() as u64);
         self.func.append1(

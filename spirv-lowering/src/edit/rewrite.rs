@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 /// The change to the current instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum InstEdit {
     /// Keeps it, after the emitted instructions.
     Keep,
     /// Removes it.
@@ -109,11 +109,11 @@ impl Rewriter<'_> {
         self.replaced.insert(old, new);
     }
     /// Renames the only result of an instruction and removes that.
-    pub fn replace_result(&mut self, inst: Inst, new: Value) -> Action {
+    pub fn replace_result(&mut self, inst: Inst, new: Value) -> InstEdit {
         if let Some(&old) = self.func.insts[inst].results.first() {
             self.replace(old, new);
         }
-        Action::Remove
+        InstEdit::Remove
     }
     /// Returns the current name of a value.
     pub fn resolve(&self, value: Value) -> Value {
@@ -167,7 +167,7 @@ fn resolve(map: &FxHashMap<Value, Value>, mut value: Value) -> Value {
 /// it is inserted.
 pub fn rewrite_with_terms(
     func: &mut Function,
-    mut inst: impl FnMut(&mut Rewriter, Inst) -> Result<Action>,
+    mut inst: impl FnMut(&mut Rewriter, Inst) -> Result<InstEdit>,
     mut term: impl FnMut(&mut Rewriter, &mut Terminator) -> Result<()>,
 ) -> Result<()> {
     let Some(entry) = func.entry() else {
@@ -192,7 +192,7 @@ pub fn rewrite_with_terms(
         for i in insts {
             r.fp = r.func.insts[i].fp;
             r.line = r.func.insts[i].line;
-            if inst(&mut r, i)? == Action::Keep {
+            if inst(&mut r, i)? == InstEdit::Keep {
                 r.out.push(i);
             }
         }
@@ -218,7 +218,7 @@ pub fn rewrite_with_terms(
 /// Rewrites every instruction of a function.
 pub fn rewrite(
     func: &mut Function,
-    inst: impl FnMut(&mut Rewriter, Inst) -> Result<Action>,
+    inst: impl FnMut(&mut Rewriter, Inst) -> Result<InstEdit>,
 ) -> Result<()> {
     rewrite_with_terms(func, inst, |_, _| Ok(()))
 }

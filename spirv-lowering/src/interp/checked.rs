@@ -6,7 +6,7 @@ use super::claims::Checker;
 use super::error::Error;
 use super::group;
 use super::images::Images;
-use super::launch::{Dispatch, Machine, NdRange, Options};
+use super::launch::{GroupRange, Machine, NdRange, Options};
 use super::memory::{Memory, Region, Source};
 use super::watch::{Checks, Finding, Watch};
 use crate::claims::{Claims, FalseClaim, Order};
@@ -92,7 +92,7 @@ pub fn run_checked(
     machine.source = Some(source);
     machine.images = Some(images);
     machine.watch = Some(Watch::new(checks, items, launch.lanes));
-    let dispatch = Dispatch {
+    let dispatch = GroupRange {
         first: [0; 3],
         groups,
         local,

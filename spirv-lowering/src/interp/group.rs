@@ -10,7 +10,7 @@ use super::arrays::{Arrays, Local, MOST_BYTES};
 use super::collective;
 use super::error::Error;
 use super::item::{Item, ItemState};
-use super::launch::{Dispatch, LocalPosition, Machine};
+use super::launch::{GroupRange, LocalPosition, Machine};
 use super::memory::Memory;
 use super::scalar::Scalar;
 use super::watch::{Fact, Wrong};
@@ -31,7 +31,7 @@ pub(super) fn dispatch_all(machine: &mut Machine) -> Result<(), Error> {
 }
 
 /// Runs the work-groups of a dispatch.
-pub(super) fn run_dispatch(machine: &mut Machine, dispatch: Dispatch) -> Result<(), Error> {
+pub(super) fn run_dispatch(machine: &mut Machine, dispatch: GroupRange) -> Result<(), Error> {
     machine.dispatch = dispatch;
     for z in 0..dispatch.groups[2] {
         for y in 0..dispatch.groups[1] {

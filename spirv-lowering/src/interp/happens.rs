@@ -57,12 +57,12 @@ pub(super) struct Position {
 
 /// The length known of each log.
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct KnownLengths {
     logs: FxHashMap<usize, u32>,
     everything: bool,
 }
 
-impl Known {
+impl KnownLengths {
     fn learn(&mut self, log: usize, length: u32) {
         let known = self.logs.entry(log).or_default();
         *known = length.max(*known);
@@ -95,7 +95,7 @@ struct Log {
     /// rise.
     covers: FxHashMap<Whose, SmallVec<[(u32, u32); 1]>>,
     /// The union of what the releasing work-items knew.
-    known: [Known; SPACES],
+    known: [KnownLengths; SPACES],
 }
 
 impl Log {
@@ -142,7 +142,7 @@ impl Log {
 struct Release {
     position: Position,
     scope: Scope,
-    known: [Option<Rc<Known>>; SPACES],
+    known: [Option<Rc<KnownLengths>>; SPACES],
 }
 
 /// The part of an atomic object's releases that one scope sees.
@@ -176,11 +176,11 @@ impl Reach {
 #[derive(Debug, Default)]
 struct ItemOrder {
     releases: u32,
-    known: [Known; SPACES],
+    known: [KnownLengths; SPACES],
     /// The release of a fence, for the atomic writes to come.
     fenced: Option<Release>,
     /// The logs that atomic reads have seen, for the fences to come.
-    seen: [Known; SPACES],
+    seen: [KnownLengths; SPACES],
 }
 
 /// An atomic operation that may order others.
@@ -203,7 +203,7 @@ pub(super) struct HappensBefore {
     objects: FxHashMap<(usize, u64, Reach), (usize, u32)>,
     items: Vec<ItemOrder>,
     /// The part that all work-items of the group know.
-    group: [Known; SPACES],
+    group: [KnownLengths; SPACES],
 }
 
 impl HappensBefore {
@@ -340,7 +340,7 @@ impl HappensBefore {
     pub fn sub_group_barrier(&mut self, indices: &[u32], fences: Fences) {
         let spaces = named(fences);
         for space in (0..SPACES).filter(|&space| spaces[space]) {
-            let mut all = Known::default();
+            let mut all = KnownLengths::default();
             for &index in indices {
                 if let Some(item) = self.items.get_mut(index as usize) {
                     all.join(&item.known[space]);

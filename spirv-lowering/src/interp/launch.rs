@@ -58,7 +58,7 @@ impl NdRange {
     }
 
     /// Divides the range into boxes of work-groups of one size.
-    pub(super) fn dispatches(&self) -> Vec<Dispatch> {
+    pub(super) fn dispatches(&self) -> Vec<GroupRange> {
         let parts = |dim: usize| {
             let (global, local) = (self.global[dim], self.local[dim].max(1));
             let (whole, rest) = (global / local, global % local);
@@ -75,7 +75,7 @@ impl NdRange {
         for &(z, depth, lz) in &parts(2) {
             for &(y, height, ly) in &parts(1) {
                 for &(x, width, lx) in &parts(0) {
-                    list.push(Dispatch {
+                    list.push(GroupRange {
                         first: [x, y, z],
                         groups: [width, height, depth],
                         local: [lx, ly, lz],
@@ -89,7 +89,7 @@ impl NdRange {
 
 /// A box of work-groups of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dispatch {
+pub(super) struct GroupRange {
     /// Number of the first work-group.
     pub first: [u32; 3],
     /// The number of work-groups in each dimension.
@@ -153,7 +153,7 @@ pub(super) struct Machine<'a> {
     pub noise: u64,
     pub printf: Vec<Record>,
     pub results: Vec<Scalar>,
-    pub dispatch: Dispatch,
+    pub dispatch: GroupRange,
     /// The work-group within the dispatch.
     pub group: [u32; 3],
     /// The source of memory that is not yet part of the run.
@@ -202,7 +202,7 @@ impl<'a> Machine<'a> {
             noise: options.noise,
             printf: Vec::new(),
             results: Vec::new(),
-            dispatch: Dispatch {
+            dispatch: GroupRange {
                 first: [0; 3],
                 groups: [1; 3],
                 local: range.local,

@@ -5,7 +5,7 @@ use super::args::{self, Arg};
 use super::claims::Checker;
 use super::error::Error;
 use super::group;
-use super::launch::{Dispatch, Machine, NdRange, Options, Outcome};
+use super::launch::{GroupRange, Machine, NdRange, Options, Outcome};
 use super::memory::{Memory, Region};
 use super::printf::read_records;
 use super::scalar::Scalar;
@@ -89,7 +89,7 @@ fn run_with(
         memory.add(bytes, 128)
     });
     let dispatches = match lowered.guard {
-        true => vec![Dispatch {
+        true => vec![GroupRange {
             first: [0; 3],
             groups: [0, 1, 2].map(|dim| range.groups(dim)),
             local: range.local,

@@ -25,7 +25,7 @@ pub fn independent_groups(module: &Module) -> Option<Function> {
     let mut func = func.clone();
     let locals = lower_local::variables(&func, &module.globals);
     if !locals.is_empty() {
-        let plan = byte_arrays::Plan {
+        let plan = byte_arrays::ByteArrayPlan {
             space: Space::Local,
             storage: Storage::Function,
             variables: locals,

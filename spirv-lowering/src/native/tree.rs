@@ -32,7 +32,7 @@ pub enum Item {
     /// A branch at the end of a block.
     Select(Select),
     /// A loop.
-    Loop(Loop),
+    Loop(LoopConstruct),
 }
 
 /// An edge of the control-flow graph: target number `index` of the end of block `from`, which stands for all targets with
@@ -92,7 +92,7 @@ pub struct Arm {
 
 /// A loop.
 #[derive(Debug)]
-pub struct Loop {
+pub struct LoopConstruct {
     /// Its number.
     pub construct: ConstructId,
     /// From the header on.
@@ -264,7 +264,7 @@ impl Builder<'_> {
             Chain::default()
         };
         self.around.pop();
-        chain.items.push(Item::Loop(Loop {
+        chain.items.push(Item::Loop(LoopConstruct {
             construct,
             body,
             latch,

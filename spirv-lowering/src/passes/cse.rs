@@ -173,7 +173,7 @@ const NO_BASE: u32 = u32::MAX;
 
 /// A known value of memory at an address.
 #[derive(Clone, Copy)]
-struct Entry {
+struct AvailableValue {
     offset: i64,
     value: Value,
     epoch: u32,
@@ -188,7 +188,7 @@ struct Kill {
 }
 
 enum Undo {
-    Entries((Value, i64), SmallVec<[Entry; 2]>),
+    Entries((Value, i64), SmallVec<[AvailableValue; 2]>),
     Kill(Class, Kill),
 }
 
@@ -199,7 +199,7 @@ struct Mark {
 
 struct Memory {
     /// By base and offset / 8.
-    entries: FxHashMap<(Value, i64), SmallVec<[Entry; 2]>>,
+    entries: FxHashMap<(Value, i64), SmallVec<[AvailableValue; 2]>>,
     kills: Vec<Kill>,
     /// The first epoch whose entries are valid on the path to the current block.
     floor: u32,
@@ -285,7 +285,7 @@ impl Memory {
         }
     }
 
-    fn is_valid(&self, func: &Function, base: Value, entry: &Entry) -> bool {
+    fn is_valid(&self, func: &Function, base: Value, entry: &AvailableValue) -> bool {
         entry.epoch >= self.floor
             && self.classes(func, base).iter().all(|&class| {
                 let kill = self.kills[class as usize];
@@ -307,7 +307,7 @@ impl Memory {
         if list.len() >= 8 {
             list.remove(0);
         }
-        list.push(Entry {
+        list.push(AvailableValue {
             offset,
             value,
             epoch,
@@ -322,7 +322,7 @@ impl Memory {
             let Some(list) = self.entries.get_mut(&key) else {
                 continue;
             };
-            let overlaps = |e: &Entry| {
+            let overlaps = |e: &AvailableValue| {
                 e.offset < offset.wrapping_add(size)
                     && offset < e.offset.wrapping_add(func.ty(e.value).size().into())
             };

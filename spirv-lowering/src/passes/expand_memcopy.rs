@@ -1,7 +1,7 @@
 //! Expands `MemCopy` to loads and stores: unrolled when small, a loop otherwise. The spaces may be
 //! any.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Function, Terminator};
@@ -97,9 +97,9 @@ pub fn run(func: &mut Function) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let (Op::MemCopy { size, align }, &[to, from]) = (data.op, data.args.as_slice()) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         copy(r, to, Some(from), size, align);
-        Ok(Action::Remove)
+        Ok(InstEdit::Remove)
     })
 }

@@ -3,7 +3,7 @@
 //! - Bit counting and reversal, and the high half of a product: 32 bits only.
 //! - Loads and stores aligned to less than an element: by narrower elements.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, InstData};
@@ -27,7 +27,7 @@ pub fn run(func: &mut Function) -> Result<()> {
             (Op::Load { align, .. } | Op::Store { align, .. }, ..) => {
                 return access(r, &data, align)
             }
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         };
         Ok(r.replace_result(inst, new))
     })
@@ -124,7 +124,7 @@ fn mul_hi(r: &mut Rewriter, op: Op, a: Value, b: Value, ty: Type) -> Value {
 }
 
 /// Splits an access whose elements are not aligned.
-fn access(r: &mut Rewriter, data: &InstData, align: u32) -> Result<Action> {
+fn access(r: &mut Rewriter, data: &InstData, align: u32) -> Result<InstEdit> {
     let store = data.results.is_empty();
     let values = if store {
         data.args.get(1..).unwrap_or_default()
@@ -132,7 +132,7 @@ fn access(r: &mut Rewriter, data: &InstData, align: u32) -> Result<Action> {
         &data.results
     };
     let (Some(&pointer), Some(&first)) = (data.args.first(), values.first()) else {
-        return Ok(Action::Keep);
+        return Ok(InstEdit::Keep);
     };
     let ty = r.func.ty(first);
     let piece = if align == 0 {
@@ -141,7 +141,7 @@ fn access(r: &mut Rewriter, data: &InstData, align: u32) -> Result<Action> {
         1 << align.trailing_zeros()
     };
     if piece >= ty.size() {
-        return Ok(Action::Keep);
+        return Ok(InstEdit::Keep);
     }
     let volatile = matches!(
         data.op,
@@ -174,7 +174,7 @@ fn access(r: &mut Rewriter, data: &InstData, align: u32) -> Result<Action> {
             out,
             &[],
         );
-        return Ok(Action::Remove);
+        return Ok(InstEdit::Remove);
     }
     let count = parts as usize * values.len();
     let loaded = r.many(
@@ -207,7 +207,7 @@ fn access(r: &mut Rewriter, data: &InstData, align: u32) -> Result<Action> {
         }
         r.replace(value, sum);
     }
-    Ok(Action::Remove)
+    Ok(InstEdit::Remove)
 }
 
 fn to_int(r: &mut Rewriter, v: Value, ty: Type, whole: Type) -> Value {

@@ -17,7 +17,7 @@
 use super::lower_images::Descriptors;
 use crate::analysis::arg_access::{ArgAccess, PASS_ON};
 use crate::analysis::waits;
-use crate::edit::rewrite::{Action, Rewriter};
+use crate::edit::rewrite::{InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
     Access, AccessQualifier, AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit,
@@ -561,7 +561,7 @@ pub fn run(
                     for (&old, new) in data.results.iter().zip(loaded) {
                         r.replace(old, new);
                     }
-                    Ok(Action::Remove)
+                    Ok(InstEdit::Remove)
                 }
                 Op::MemCopy { size, align }
                     if data.args.get(1).is_some_and(|a| direct.contains_key(a)) =>
@@ -575,7 +575,7 @@ pub fn run(
                         size as u32,
                         align,
                     );
-                    Ok(Action::Remove)
+                    Ok(InstEdit::Remove)
                 }
                 Op::ImageQuery(_) | Op::SamplerWord => {
                     let part = match data.op {
@@ -596,11 +596,11 @@ pub fn run(
                     Ok(r.replace_result(inst, word))
                 }
                 // Whatever was done with it is done by descriptors.
-                Op::ImageAt(_) | Op::SamplerAt => Ok(Action::Remove),
+                Op::ImageAt(_) | Op::SamplerAt => Ok(InstEdit::Remove),
                 Op::PtrAdd if data.args.first().is_some_and(|a| direct.contains_key(a)) => {
-                    Ok(Action::Remove)
+                    Ok(InstEdit::Remove)
                 }
-                _ => Ok(Action::Keep),
+                _ => Ok(InstEdit::Keep),
             }
         },
         |r, _| {

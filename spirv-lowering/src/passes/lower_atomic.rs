@@ -5,7 +5,7 @@
 //! minimum and maximum. Runs before `lower_local`; atomics on private memory are left alone
 //! (`lower_private` makes plain code of them).
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Function, InstData, Terminator};
@@ -85,11 +85,11 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let Op::AtomicRmw { op, scope, order } = data.op else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let (pointer, operand) = match *data.args.as_slice() {
             [pointer, operand] => (pointer, operand),
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         };
         let ty = r.func.ty(operand);
         let space = r.func.ty(pointer).space().unwrap_or(Space::Global);
@@ -105,7 +105,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
             _ => true,
         };
         if native || space == Space::Private {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let int = ty
             .as_int()
@@ -151,7 +151,7 @@ pub fn widen_local(func: &mut Function) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         if local_width(r.func, &data) != Some(4) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let operand = |i: usize| {
             let value = data.args.get(i).map(|&value| r.resolve(value));
@@ -224,7 +224,7 @@ pub fn widen_local(func: &mut Function) -> Result<()> {
             (old, r.same(Op::Or, [kept, new]))
         });
         match data.results.is_empty() {
-            true => Ok(Action::Remove),
+            true => Ok(InstEdit::Remove),
             false => Ok(r.replace_result(inst, old)),
         }
     })

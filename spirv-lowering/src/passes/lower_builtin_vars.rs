@@ -13,7 +13,7 @@
 //! sub-groups partition a work-group in the order of linear local ids, Vulkan's need not where
 //! there are rows. The local ids come from the linear one then.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::interface::Implicit;
 use crate::ir::entity::Value;
@@ -180,6 +180,6 @@ pub fn run(func: &mut Function, linear: Linear) -> Result<()> {
             let value = lower(r, linear, builtin);
             Ok(r.replace_result(inst, value))
         }
-        _ => Ok(Action::Keep),
+        _ => Ok(InstEdit::Keep),
     })
 }

@@ -19,7 +19,7 @@
 //! ([`Helper`]). Where subnormals are flushed, the divisor is scaled, since its reciprocal may be
 //! one.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::{Entity, FuncId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage};
@@ -329,26 +329,26 @@ pub fn run(
     rewrite(func, |r, inst| {
         if r.func.insts[inst].op == Op::FDiv && !r.func.insts[inst].fp.has(FpFlags::ARCP) {
             let &[x, y] = r.data(inst).args.as_slice() else {
-                return Ok(Action::Keep);
+                return Ok(InstEdit::Keep);
             };
             let (x, y) = (r.resolve(x), r.resolve(y));
             return Ok(match divide(r, x, y, target, config) {
                 Some(value) => r.replace_result(inst, value),
-                None => Action::Keep,
+                None => InstEdit::Keep,
             });
         }
         let Op::Call(callee) = r.func.insts[inst].op else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let Some(name) = name(callee) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         if name == "__clc_fp32_subnormals_supported" {
             let value = r.konst(Type::Bool, target.fp32.keeps_denormals().into());
             return Ok(r.replace_result(inst, value));
         }
         let Some((plain, letters)) = demangle(&name) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let known = match plain {
             "pumice_device_filters" => Some(target.device_filters),
@@ -363,7 +363,7 @@ pub fn run(
         let args: Vec<Value> = r.data(inst).args.iter().map(|&v| r.resolve(v)).collect();
         match native(r, plain, letters, &args, target, config) {
             Some(value) => Ok(r.replace_result(inst, value)),
-            None => Ok(Action::Keep),
+            None => Ok(InstEdit::Keep),
         }
     })
 }

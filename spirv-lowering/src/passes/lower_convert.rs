@@ -15,7 +15,7 @@
 //! devices, a `float` that was rounded from a `double` or an integer is made opaque.
 
 use crate::analysis::cfg::Cfg;
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::edit::unknown_zero::unknown_zero;
 use crate::error::Result;
 use crate::ir::entity::Value;
@@ -414,7 +414,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         let (Some(&x), Some(&result)) = (data.args.first(), data.results.first()) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let op = data.op;
         let to = r.func.ty(result);
@@ -455,7 +455,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
             Op::FToU { rounding, sat } if rounding != Rounding::Rtz || sat => {
                 float_to_int(r, x, to, false, rounding, sat)
             }
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         };
         Ok(r.replace_result(inst, value))
     })

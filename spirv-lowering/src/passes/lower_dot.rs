@@ -1,7 +1,7 @@
 //! Lowers dot products of four bytes each, packed into words, to plain arithmetic where the target
 //! has no fast instruction.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -28,13 +28,13 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
             Op::SDot4 => (0, true, true),
             Op::UDot4 => (1, false, false),
             Op::SUDot4 => (2, true, false),
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         };
         let &[a, b] = data.args.as_slice() else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         if target.dot_4x8.get(kind) == Some(&true) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let (a, b) = (r.resolve(a), r.resolve(b));
         let mut sum = r.konst(Type::I32, 0);

@@ -11,7 +11,7 @@
 //! on the tag. Tagged form is also the representation of generic pointers in memory and as
 //! integers; for global ones it is the plain address.
 
-use crate::edit::rewrite::{rewrite_with_terms, Action, Rewriter};
+use crate::edit::rewrite::{rewrite_with_terms, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Inst, SecondaryMap, Value};
 use crate::ir::function::{Edge, Function, InstData, Terminator};
@@ -281,7 +281,7 @@ fn lower(
     inst: Inst,
     was_generic: &SecondaryMap<Value, bool>,
     spaces: &dyn Fn(Value) -> Spaces,
-) -> Result<Action> {
+) -> Result<InstEdit> {
     let data = r.data(inst);
     let involved = data
         .args
@@ -289,12 +289,12 @@ fn lower(
         .chain(&data.results)
         .any(|&v| was_generic[v]);
     if !involved {
-        return Ok(Action::Keep);
+        return Ok(InstEdit::Keep);
     }
     let result_ty = data.results.first().map(|&v| r.func.ty(v));
     let first = data.args.first().map(|&v| r.resolve(v));
     match (data.op, first, result_ty) {
-        (Op::Const(_) | Op::Undef, ..) => Ok(Action::Keep),
+        (Op::Const(_) | Op::Undef, ..) => Ok(InstEdit::Keep),
         (Op::SpaceCast, Some(source), Some(to)) => {
             let from = r.func.ty(source);
             let value = if was_generic[data.results[0]] {
@@ -430,7 +430,7 @@ fn lower(
             for (&old, new) in data.results.iter().zip(results) {
                 r.replace(old, new);
             }
-            Ok(Action::Remove)
+            Ok(InstEdit::Remove)
         }
         (Op::Bitcast, Some(source), Some(to)) => {
             let value = coerce(r, source, to);
@@ -441,7 +441,7 @@ fn lower(
             let resolved = data.args.iter().map(|&v| (v, r.resolve(v)));
             let mut generic = resolved.filter(|(v, _)| was_generic[*v]);
             if generic.all(|(_, v)| r.func.ty(v).is_ptr()) {
-                return Ok(Action::Keep);
+                return Ok(InstEdit::Keep);
             }
             Err(LowerError::unsupported(
                 "printf: a %s argument in the generic address space",

@@ -4,7 +4,7 @@
 //! constants and variables in order of their ids, each at its alignment. The first 16 bytes stay
 //! unused, so that no variable has the offset zero. `local` variables are left to `lower_local`.
 
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::{LowerError, Result};
 use crate::interface::{Implicit, ProgramGlobals, Relocation};
 use crate::ir::entity::GlobalId;
@@ -112,14 +112,14 @@ pub fn contents(module: &Module) -> Result<ProgramGlobals> {
 pub fn run(func: &mut Function, module: &Module, layout: &Layout) -> Result<()> {
     rewrite(func, |r, inst| {
         let Op::GlobalAddr(id) = r.func.insts[inst].op else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let global = module
             .globals
             .get(id)
             .ok_or_else(|| LowerError::internal(format!("unknown variable {id}")))?;
         if global.space == Some(Space::Local) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let Some(offset) = layout.offset(id) else {
             return Err(LowerError::Undefined {

@@ -10,7 +10,7 @@
 //! *Work-groups.* Each sub-group reduces its own part, the first of its work-items stores the
 //! result to local memory, and each work-item sums up the parts that concern it.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{GlobalId, PrimaryMap, Value};
 use crate::ir::function::{Edge, Function, Terminator};
@@ -527,12 +527,12 @@ pub fn run(
     };
     rewrite(func, |r, inst| {
         let Op::Group(op, scope) = r.func.insts[inst].op else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let args: Vec<Value> = r.data(inst).args.iter().map(|&v| r.resolve(v)).collect();
         match lower.group(r, op, scope, &args)? {
             Some(value) => Ok(r.replace_result(inst, value)),
-            None => Ok(Action::Keep),
+            None => Ok(InstEdit::Keep),
         }
     })?;
     let mut made: Vec<(GlobalId, u64)> = lower

@@ -12,7 +12,7 @@
 //! seconds.
 
 use super::lower_atomic::{combine, until_exchanged};
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Function, InstData, Terminator};
@@ -118,7 +118,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let Some(ty) = half_type(r.func, &data) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         changed = true;
         let operand = |r: &mut Rewriter, i: usize| {
@@ -218,7 +218,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
             None => old,
         };
         match data.results.is_empty() {
-            true => Ok(Action::Remove),
+            true => Ok(InstEdit::Remove),
             false => Ok(r.replace_result(inst, old)),
         }
     })?;

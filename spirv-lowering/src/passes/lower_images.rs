@@ -18,7 +18,7 @@
 //! Queries and sampler words stay for `lower_args`.
 
 use crate::analysis::arg_access::{READ, WRITE};
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{AccessQualifier, ImageDim, KernelRole, SamplerBinding, SamplerSource};
 use crate::ir::entity::{SecondaryMap, Value};
@@ -61,7 +61,7 @@ pub struct Descriptors {
 
 /// An image while the pass runs.
 #[derive(Clone, Copy)]
-struct Image {
+struct LoweredImage {
     /// The number of the argument; captured images follow.
     arg: usize,
     dim: ImageDim,
@@ -88,7 +88,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
     let Some(entry) = func.entry() else {
         return Ok(Descriptors::default());
     };
-    let mut images: SecondaryMap<Value, Option<Image>> = SecondaryMap::new();
+    let mut images: SecondaryMap<Value, Option<LoweredImage>> = SecondaryMap::new();
     let mut sampler_args: SecondaryMap<Value, Option<u32>> = SecondaryMap::new();
     let mut handles: Vec<Option<Value>> = Vec::with_capacity(kernel.params.len());
     let mut first = 0;
@@ -102,7 +102,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
         if let (ParamKind::Image { dim, .. }, Some(&value)) =
             (param.kind, func.blocks[entry].params.get(first))
         {
-            images[value] = Some(Image {
+            images[value] = Some(LoweredImage {
                 arg,
                 dim,
                 read_write: param.access == AccessQualifier::ReadWrite,
@@ -136,7 +136,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
                         captured.len() - 1
                     }
                 };
-                images[result] = Some(Image {
+                images[result] = Some(LoweredImage {
                     arg: arguments + index,
                     dim: ty.dim,
                     read_write: ty.access == AccessQualifier::ReadWrite,
@@ -148,7 +148,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
     let arguments = kernel.params.len();
     let all = arguments + captured.len();
     let mut bindings = vec![Bindings::default(); all];
-    let kind = |op: Op, image: Image| match op {
+    let kind = |op: Op, image: LoweredImage| match op {
         Op::ImageWrite(_) => DescriptorKind::Storage,
         Op::ImageFilter => DescriptorKind::Sampled,
         _ if image.read_write && target.storage_image_read => DescriptorKind::Storage,
@@ -208,7 +208,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
                 let image = image_of(&images, data.args.first())?;
                 let handle = match image.arg.checked_sub(arguments) {
                     None if handles[image.arg] == data.args.first().copied() => {
-                        return Ok(Action::Keep)
+                        return Ok(InstEdit::Keep)
                     }
                     None => handles[image.arg].unwrap_or(data.args[0]),
                     Some(c) => {
@@ -221,12 +221,12 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
             }
             Op::SamplerWord => {
                 let Some(number) = sampler_number(r.func, data.args[0]) else {
-                    return Ok(Action::Keep);
+                    return Ok(InstEdit::Keep);
                 };
                 let word = r.op(Op::Trunc, [number], Type::I32);
                 return Ok(r.replace_result(inst, word));
             }
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         };
         let image = image_of(&images, data.args.first())?;
         let kind = kind(data.op, image);
@@ -258,11 +258,11 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
             for (&old, new) in data.results.iter().zip(values) {
                 r.replace(old, new);
             }
-            return Ok(Action::Remove);
+            return Ok(InstEdit::Remove);
         }
         if let Op::ImageWrite(_) = data.op {
             r.inst(Op::TexelStore(slot), args, &[]);
-            return Ok(Action::Remove);
+            return Ok(InstEdit::Remove);
         }
         let op = match kind {
             DescriptorKind::Storage => Op::TexelLoad(slot),
@@ -276,7 +276,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
         for (&old, new) in data.results.iter().zip(values) {
             r.replace(old, new);
         }
-        Ok(Action::Remove)
+        Ok(InstEdit::Remove)
     })?;
     Ok(Descriptors {
         args: bindings,
@@ -327,7 +327,7 @@ fn number_of(func: &Function, mut image: Value) -> Option<Value> {
 }
 
 /// Replaces an image made from the number of an image by that image, where no pass has done so.
-fn follow_numbers(func: &Function, images: &mut SecondaryMap<Value, Option<Image>>) {
+fn follow_numbers(func: &Function, images: &mut SecondaryMap<Value, Option<LoweredImage>>) {
     let mut changed = true;
     while changed {
         changed = false;
@@ -405,7 +405,10 @@ fn widened(func: &Function, mut number: Value) -> Value {
     number
 }
 
-fn image_of(images: &SecondaryMap<Value, Option<Image>>, value: Option<&Value>) -> Result<Image> {
+fn image_of(
+    images: &SecondaryMap<Value, Option<LoweredImage>>,
+    value: Option<&Value>,
+) -> Result<LoweredImage> {
     value
         .and_then(|&v| images[v])
         .ok_or_else(|| LowerError::unsupported("an image that is not known before run time"))

@@ -3,7 +3,7 @@
 //! Local memory is local variables (`GlobalAddr`) and local pointer parameters. The parameters are
 //! removed, and their sizes come from specialisation constants.
 
-use super::byte_arrays::{self, Name, Plan, Size, Variable};
+use super::byte_arrays::{self, ByteArrayPlan, Name, Size, Variable};
 use crate::error::Result;
 use crate::ir::entity::{GlobalId, PrimaryMap, Value};
 use crate::ir::function::{Function, Storage};
@@ -53,7 +53,7 @@ pub fn run(
     if !any {
         return Ok(LocalInfo::default());
     }
-    let plan = Plan {
+    let plan = ByteArrayPlan {
         space: Space::Local,
         storage: Storage::Workgroup,
         variables,

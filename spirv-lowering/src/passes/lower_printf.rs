@@ -19,7 +19,7 @@
 //! the latest. Others have [`STRING`] bytes: a word that is 0 for a null pointer, and the characters that fit, up to a zero.
 //! [`RecordLayout`] is that rule, for the renderer too.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{Inst, Value};
@@ -283,7 +283,7 @@ pub fn run(
     let mut all = sites.to_vec();
     rewrite(func, |r, inst| {
         let Op::Printf(index) = r.func.insts[inst].op else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let site = sites
             .get(index as usize)

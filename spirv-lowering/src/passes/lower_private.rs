@@ -1,7 +1,7 @@
 //! Lowers private memory that was not promoted to values to arrays in Function storage (see
 //! `byte_arrays`).
 
-use super::byte_arrays::{self, Name, Plan, Size, Variable};
+use super::byte_arrays::{self, ByteArrayPlan, Name, Size, Variable};
 use crate::error::Result;
 use crate::ir::function::{Function, Storage};
 use crate::ir::op::Op;
@@ -36,7 +36,7 @@ pub fn run(func: &mut Function) -> Result<u32> {
     }
     byte_arrays::run(
         func,
-        Plan {
+        ByteArrayPlan {
             space: Space::Private,
             storage: Storage::Function,
             variables,

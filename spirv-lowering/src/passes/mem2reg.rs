@@ -50,14 +50,14 @@ pub fn run(func: &mut Function) -> bool {
     let cfg = Cfg::new(func);
     let mut changed = remove_unreachable(func, &cfg);
     let mut addresses = Addresses::new(func, &cfg, false);
-    let mut plan = Plan::new(func, &cfg, &addresses);
+    let mut plan = PromotedSlots::new(func, &cfg, &addresses);
     if func.keeps_unwritten {
         let unwritten = plan.perhaps_unwritten(&cfg);
         if !unwritten.is_empty() {
             for root in unwritten {
                 addresses.rejected[root] = true;
             }
-            plan = Plan::new(func, &cfg, &addresses);
+            plan = PromotedSlots::new(func, &cfg, &addresses);
         }
     }
     if plan.slots.is_empty() && !plan.any {
@@ -71,7 +71,7 @@ pub fn run(func: &mut Function) -> bool {
 }
 
 /// The slots of the allocas that are promoted.
-struct Plan {
+struct PromotedSlots {
     slots: Vec<Slot>,
     /// Maps alloca and offset to the slot.
     by_offset: FxHashMap<(u32, u64), u32>,
@@ -90,7 +90,7 @@ fn access(func: &Function, inst: Inst) -> Option<(Value, bool, &[Value])> {
     }
 }
 
-impl Plan {
+impl PromotedSlots {
     fn new(func: &Function, cfg: &Cfg, addresses: &Addresses) -> Self {
         // (offset, type) -> count, for each alloca.
         let mut counts: Vec<FxHashMap<(u64, Type), u32>> =
@@ -200,7 +200,7 @@ impl Plan {
     }
 }
 
-impl Plan {
+impl PromotedSlots {
     /// Returns the allocas of which a part may be read before it is written: those with a slot that is live into the entry.
     fn perhaps_unwritten(&self, cfg: &Cfg) -> Vec<usize> {
         let entry = cfg.rpo().first().copied();
@@ -233,7 +233,7 @@ fn place_params(
     func: &mut Function,
     cfg: &Cfg,
     dom: &DomTree,
-    plan: &mut Plan,
+    plan: &mut PromotedSlots,
 ) -> SecondaryMap<Block, Vec<(u32, Value)>> {
     let mut placed: SecondaryMap<Block, Vec<(u32, Value)>> = SecondaryMap::new();
     if cfg.len() < 2 {
@@ -290,7 +290,7 @@ fn rename(
     func: &mut Function,
     dom: &DomTree,
     addresses: &Addresses,
-    plan: &Plan,
+    plan: &PromotedSlots,
     placed: &SecondaryMap<Block, Vec<(u32, Value)>>,
 ) {
     enum Visit {

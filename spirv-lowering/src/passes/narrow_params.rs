@@ -18,7 +18,7 @@ use crate::ir::types::Type;
 
 /// The assumptions about a parameter; both hold until refuted.
 #[derive(Clone, Copy, PartialEq, Default)]
-struct Known {
+struct ParamFacts {
     candidate: bool,
     /// Set if the high half is proven to be zero, whatever the arguments look like.
     counter: bool,
@@ -34,12 +34,12 @@ pub fn run(func: &mut Function) -> bool {
         return false;
     }
     let cfg = Cfg::new(func);
-    let mut known: SecondaryMap<Value, Known> = SecondaryMap::new();
+    let mut known: SecondaryMap<Value, ParamFacts> = SecondaryMap::new();
     let mut any = false;
     for &block in cfg.rpo().iter().skip(1) {
         for &param in &func.blocks[block].params {
             if func.ty(param) == Type::I64 {
-                known[param] = Known {
+                known[param] = ParamFacts {
                     candidate: true,
                     counter: false,
                     zero_high: true,
@@ -54,7 +54,7 @@ pub fn run(func: &mut Function) -> bool {
     }
     let counters = counters::within_32_bits(func, &cfg);
     for counter in &counters {
-        known[counter.param] = Known {
+        known[counter.param] = ParamFacts {
             counter: true,
             sign_high: false,
             ..known[counter.param]
@@ -87,7 +87,7 @@ pub fn run(func: &mut Function) -> bool {
         }
     }
 
-    let narrows = |k: Known| k.candidate && (k.zero_high || k.sign_high);
+    let narrows = |k: ParamFacts| k.candidate && (k.zero_high || k.sign_high);
     let mut subst = Subst::new();
     let mut changed = false;
     for &block in cfg.rpo().iter().skip(1) {

@@ -15,7 +15,7 @@
 //! that can be computed from these are not passed: otherwise a kernel that uses all of them would
 //! not fit push constants of 128 bytes.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::interface::Implicit;
 use crate::ir::entity::Value;
@@ -114,9 +114,9 @@ pub fn run(func: &mut Function) -> Result<bool> {
                 changed = true;
                 r.replace_result(inst, value)
             }
-            None => Action::Keep,
+            None => InstEdit::Keep,
         }),
-        _ => Ok(Action::Keep),
+        _ => Ok(InstEdit::Keep),
     })?;
     Ok(changed)
 }

@@ -5,7 +5,7 @@
 
 use super::expand_memcopy;
 use crate::analysis::cfg::Cfg;
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::Result;
 use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Value};
 use crate::ir::function::Function;
@@ -56,17 +56,17 @@ pub fn run(func: &mut Function, globals: &PrimaryMap<GlobalId, Global>) -> Resul
             ) if from_zero[from] => {
                 let is_number = |&v: &Value| !matches!(r.func.ty(v), Type::Ptr(_) | Type::Handle);
                 if !data.results.iter().all(is_number) {
-                    return Ok(Action::Keep);
+                    return Ok(InstEdit::Keep);
                 }
                 for &result in &data.results {
                     let zero = r.konst(r.func.ty(result), 0);
                     r.replace(result, zero);
                 }
             }
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         }
         changed = true;
-        Ok(Action::Remove)
+        Ok(InstEdit::Remove)
     })?;
     Ok(changed)
 }

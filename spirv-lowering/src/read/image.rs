@@ -80,7 +80,7 @@ fn texel_by_name(name: &str) -> Option<Texel> {
 
 /// An image operand.
 #[derive(Clone, Copy)]
-struct Image {
+struct ImageOperand {
     handle: Value,
     dim: ImageDim,
 }
@@ -281,13 +281,13 @@ impl Body<'_, '_> {
         }
     }
 
-    fn image(&mut self, id: u32) -> Result<Image> {
+    fn image(&mut self, id: u32) -> Result<ImageOperand> {
         let ty = self.type_of(id)?;
         let handle = self.scalar_of(id, Type::Handle)?;
         self.image_of(handle, ty)
     }
 
-    fn image_of(&self, handle: Value, ty: TyId) -> Result<Image> {
+    fn image_of(&self, handle: Value, ty: TyId) -> Result<ImageOperand> {
         let Kind::Opaque(Opaque::Image {
             dim,
             arrayed,
@@ -301,7 +301,7 @@ impl Body<'_, '_> {
             return unsupported("images of several samples a pixel");
         }
         let dim = geometry(dim, arrayed)?;
-        Ok(Image { handle, dim })
+        Ok(ImageOperand { handle, dim })
     }
 
     /// Returns the type of an image, or `None` for other types. In memory an image is a number.
@@ -335,7 +335,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn sampled_image(&mut self, id: u32) -> Result<(Image, Value)> {
+    fn sampled_image(&mut self, id: u32) -> Result<(ImageOperand, Value)> {
         let ty = self.type_of(id)?;
         let image_ty = match &self.p.types.get(ty).kind {
             Kind::Struct { members, .. } => members.first().copied(),
@@ -370,7 +370,7 @@ impl Body<'_, '_> {
     }
 
     /// Returns three coordinates, and whether they are floats.
-    fn coordinates(&mut self, image: Image, id: u32) -> Result<([Value; 3], bool)> {
+    fn coordinates(&mut self, image: ImageOperand, id: u32) -> Result<([Value; 3], bool)> {
         let (values, ty) = self.uniform(id)?;
         let needed = match image.dim {
             ImageDim::D1 | ImageDim::Buffer => 1,
@@ -385,7 +385,13 @@ impl Body<'_, '_> {
         Ok(([0, 1, 2].map(|i| at(i).unwrap_or(zero)), ty.is_float()))
     }
 
-    fn sample(&mut self, image: Image, sampler: Value, coord: u32, texel: Texel) -> Result<Values> {
+    fn sample(
+        &mut self,
+        image: ImageOperand,
+        sampler: Value,
+        coord: u32,
+        texel: Texel,
+    ) -> Result<Values> {
         let (at, float) = self.coordinates(image, coord)?;
         let word = self.ins(Op::SamplerWord, &[sampler], Type::I32);
         let name = format!(
@@ -401,7 +407,7 @@ impl Body<'_, '_> {
         self.call_name(&name, &args, &[texel.component(); 4])
     }
 
-    fn read_texel(&mut self, image: Image, coord: u32, texel: Texel) -> Result<Values> {
+    fn read_texel(&mut self, image: ImageOperand, coord: u32, texel: Texel) -> Result<Values> {
         let (at, float) = self.coordinates(image, coord)?;
         if float {
             return bad("a read without sampler has integer coordinates");
@@ -410,7 +416,13 @@ impl Body<'_, '_> {
         Ok(self.ins_many(Op::ImageRead(texel), &args, &[texel.component(); 4]))
     }
 
-    fn write_texel(&mut self, image: Image, coord: u32, color: u32, texel: Texel) -> Result<()> {
+    fn write_texel(
+        &mut self,
+        image: ImageOperand,
+        coord: u32,
+        color: u32,
+        texel: Texel,
+    ) -> Result<()> {
         let (at, float) = self.coordinates(image, coord)?;
         if float {
             return bad("a write has integer coordinates");
@@ -463,7 +475,7 @@ impl Body<'_, '_> {
     }
 
     /// Returns the sizes of an image in all dimensions, and the number of layers if `layers`.
-    fn image_sizes(&mut self, image: Image, layers: bool) -> Values {
+    fn image_sizes(&mut self, image: ImageOperand, layers: bool) -> Values {
         use ImageProperty::{ArraySize, Depth, Height, Width};
         let list: &[ImageProperty] = match image.dim {
             ImageDim::D1 | ImageDim::Buffer => &[Width],

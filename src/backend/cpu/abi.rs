@@ -67,16 +67,16 @@ pub(super) use for_kernels;
 /// The code of a kernel: runs the work-groups `first .. first + count` of a launch, x fastest. `local` is the local memory
 /// of a work-group, `frame` the frames of its packs; both are of the calling thread alone.
 #[cfg(target_arch = "x86_64")]
-pub type Entry = unsafe extern "sysv64" fn(
+pub type KernelEntry = unsafe extern "sysv64" fn(
     launch: *const Launch,
     local: *mut u8,
     frame: *mut u8,
     first: u64,
     count: u64,
 );
-/// The same.
+/// The same, in the C calling convention.
 #[cfg(not(target_arch = "x86_64"))]
-pub type Entry = unsafe extern "C" fn(
+pub type KernelEntry = unsafe extern "C" fn(
     launch: *const Launch,
     local: *mut u8,
     frame: *mut u8,

@@ -1,6 +1,6 @@
 //! Kernels: the code for each way to pack work-items, made when it is first needed, and what a work-group size needs.
 
-use super::abi::{Entry, Info};
+use super::abi::{Info, KernelEntry};
 use super::check::{self, CheckedKernel};
 use super::loader::Loaded;
 use crate::backend::{Code, DeviceError, NativeCode, Pipeline, Result};
@@ -17,7 +17,7 @@ const MOST_PIPELINES: usize = 256;
 
 /// The code of a kernel for one packing.
 pub struct Variant {
-    entry: Entry,
+    entry: KernelEntry,
     info: Info,
     /// Nanoseconds that a work-item took lately, as the bits of a float; 0: not known.
     pub cost: AtomicU32,
@@ -41,7 +41,7 @@ impl Variant {
         }
         let entry = loaded.export(packing.symbol(), 1).ok_or_else(missing)?;
         // SAFETY: the code was made with this interface, as its version says; `loaded` lives as long.
-        let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(entry.as_ptr()) };
+        let entry = unsafe { std::mem::transmute::<*mut u8, KernelEntry>(entry.as_ptr()) };
         Ok(Self {
             entry,
             info,
@@ -51,7 +51,7 @@ impl Variant {
     }
 
     /// Returns the entry point.
-    pub fn entry(&self) -> Entry {
+    pub fn entry(&self) -> KernelEntry {
         self.entry
     }
 }

@@ -11,8 +11,8 @@ use super::stream::CpuStream;
 use crate::backend::caps::DeviceKind;
 use crate::backend::processors::Processor;
 use crate::backend::{
-    Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
-    Result, SharedKind, Slice, Stream, StreamDesc, Support, SvmCaps,
+    Caps, Code, Device, DeviceError, DeviceImage, ImageDesc, MachineCode, Memory, PixelFormat,
+    Placement, Result, SharedKind, Slice, Stream, StreamDesc, Support, SvmCaps,
 };
 use crate::util::monotonic_ns;
 use spirv_lowering::interface::KernelInterface;
@@ -157,15 +157,19 @@ impl Device for CpuDevice {
         &self.formats
     }
 
-    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
         CpuImage::create(desc)
     }
 
-    fn alias_image(&self, image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    fn alias_image(
+        &self,
+        image: &Arc<dyn DeviceImage>,
+        format: PixelFormat,
+    ) -> Result<Arc<dyn DeviceImage>> {
         CpuImage::alias(image, format)
     }
 
-    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn DeviceImage>> {
         CpuImage::over(slice, format)
     }
 

@@ -3,7 +3,9 @@
 use super::format::{self, Layout};
 use super::memory::{self, CpuMemory};
 use crate::backend::image::{ImageLimits, MOST_SAMPLED, MOST_SAMPLERS, MOST_STORAGE};
-use crate::backend::{DeviceError, Image, ImageDesc, ImageDim, Memory, PixelFormat, Result, Slice};
+use crate::backend::{
+    DeviceError, DeviceImage, ImageDesc, ImageDim, Memory, PixelFormat, Result, Slice,
+};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -70,7 +72,7 @@ fn layout_of(format: PixelFormat) -> Result<Layout> {
 }
 
 /// Returns the image of this back end behind a trait object.
-pub fn of(image: &dyn Image) -> Result<&CpuImage> {
+pub fn of(image: &dyn DeviceImage) -> Result<&CpuImage> {
     let ours = image.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("an image of another device".to_owned()))
 }
@@ -108,7 +110,7 @@ impl CpuImage {
     }
 
     /// Makes an image, zeros or undefined.
-    pub fn create(desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+    pub fn create(desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
         let layout = layout_of(desc.format)?;
         let ([w, h, d], ..) = sides(desc);
         let size = u128::from(w) * u128::from(h) * u128::from(d) * desc.format.bytes() as u128;
@@ -123,7 +125,10 @@ impl CpuImage {
     }
 
     /// Returns the texels of an image with another format.
-    pub fn alias(image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    pub fn alias(
+        image: &Arc<dyn DeviceImage>,
+        format: PixelFormat,
+    ) -> Result<Arc<dyn DeviceImage>> {
         let ours = of(image.as_ref())?;
         if ours.desc.format.bytes() != format.bytes() {
             return Err(DeviceError::Unsupported(format!("{format:?}")));
@@ -140,7 +145,7 @@ impl CpuImage {
     }
 
     /// Creates a one-dimensional image over memory.
-    pub fn over(slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    pub fn over(slice: &Slice, format: PixelFormat) -> Result<Arc<dyn DeviceImage>> {
         let layout = layout_of(format)?;
         let texels = slice.size / format.bytes().max(1) as u64;
         let base = memory::of(slice.memory.as_ref())?.pointer();
@@ -179,7 +184,7 @@ impl CpuImage {
     }
 }
 
-impl Image for CpuImage {
+impl DeviceImage for CpuImage {
     fn desc(&self) -> &ImageDesc {
         &self.desc
     }
@@ -235,7 +240,8 @@ mod tests {
             data: cl::CL_UNORM_INT8,
         };
         let alias = CpuImage::alias(&image, srgb).expect("an alias");
-        let texels = |image: &Arc<dyn Image>| of(image.as_ref()).expect("ours").descriptor().texels;
+        let texels =
+            |image: &Arc<dyn DeviceImage>| of(image.as_ref()).expect("ours").descriptor().texels;
         assert_eq!(texels(&alias), texels(&image));
         assert_eq!(alias.desc().format, srgb);
         let wide = PixelFormat {

@@ -34,12 +34,12 @@ fn bad(what: impl std::fmt::Display) -> DeviceError {
     }
 }
 
-/// Where pieces of an object come to lie.
-struct Image<'a> {
+/// The memory of an object file while its sections are placed and relocated.
+struct ObjectImage<'a> {
     base: u64,
     bytes: &'a mut [u8],
     sections: FxHashMap<object::SectionIndex, usize>,
-    /// Jumps to functions outside, and their addresses behind them.
+    /// Maps the address of an outside function to the stub that jumps to it.
     stubs: FxHashMap<u64, usize>,
     next_stub: usize,
 }
@@ -83,7 +83,7 @@ impl Loaded {
         };
         // SAFETY: the mapping is ours, of that size and writable.
         let bytes = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), size) };
-        let mut image = Image {
+        let mut image = ObjectImage {
             base: base.as_ptr() as u64,
             bytes,
             sections,
@@ -138,7 +138,7 @@ impl Drop for Loaded {
     }
 }
 
-impl Image<'_> {
+impl ObjectImage<'_> {
     fn fill(&mut self, file: &object::File<'_>) -> Result {
         for section in file.sections() {
             let Some(&at) = self.sections.get(&section.index()) else {

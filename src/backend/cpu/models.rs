@@ -4,7 +4,7 @@
 //! that is lost). Preemptions are bounded, as the orders grow too many: what needs more of them than that is not seen.
 
 use super::pool::{Pool, Shared, Task};
-use super::step::{Action, Batch, Step, StepWait};
+use super::step::{Batch, Step, StepAction, StepWait};
 use super::timeline::{CpuTimeline, Follower};
 use super::track::Track;
 use crate::backend::{Call, DeviceError, Timeline};
@@ -209,7 +209,7 @@ impl Call for Next {
 
 fn batch(value: u64, order: &Arc<Cell>) -> Batch {
     Batch::of(vec![Step {
-        action: Action::Call(Arc::new(Next(value, order.clone()))),
+        action: StepAction::Call(Arc::new(Next(value, order.clone()))),
         profile: None,
         value,
     }])

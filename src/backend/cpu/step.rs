@@ -9,7 +9,7 @@ use super::texel_copy;
 use super::timeline::CpuTimeline;
 use crate::backend::image::ImageRegion;
 use crate::backend::{
-    BufferCopy, Call, DeviceError, Image, Memory, Pipeline, Result, Timeline, Times,
+    BufferCopy, Call, DeviceError, DeviceImage, Memory, Pipeline, Result, Timeline, Times,
 };
 use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
@@ -30,8 +30,8 @@ unsafe impl Send for MemoryRange {}
 /// The argument block, aligned for all that stands in it.
 pub type Push = SmallVec<[u64; 16]>;
 
-/// A launch.
-pub struct Dispatch {
+/// A dispatch of work-groups.
+pub struct CpuDispatch {
     pub pipeline: Arc<dyn Pipeline>,
     pub groups: [u32; 3],
     /// Where instead the numbers of work-groups stand, three words in each 16 bytes.
@@ -44,21 +44,27 @@ pub struct Dispatch {
 
 /// An operation. Launches, of which there are most, are in place: batches are used again, and with them this memory.
 #[allow(clippy::large_enum_variant)]
-pub enum Action {
-    Dispatch(Dispatch),
+pub enum StepAction {
+    Dispatch(CpuDispatch),
     Copy(MemoryRange, MemoryRange, BufferCopy),
     Fill(MemoryRange, SmallVec<[u8; 16]>),
     Update(MemoryRange, Box<[u8]>),
-    ImageToMemory(Arc<dyn Image>, ImageRegion, MemoryRange, u32, u32),
-    MemoryToImage(MemoryRange, u32, u32, Arc<dyn Image>, ImageRegion),
-    ImageCopy(Arc<dyn Image>, [u32; 3], Arc<dyn Image>, [u32; 3], [u32; 3]),
+    ImageToMemory(Arc<dyn DeviceImage>, ImageRegion, MemoryRange, u32, u32),
+    MemoryToImage(MemoryRange, u32, u32, Arc<dyn DeviceImage>, ImageRegion),
+    ImageCopy(
+        Arc<dyn DeviceImage>,
+        [u32; 3],
+        Arc<dyn DeviceImage>,
+        [u32; 3],
+        [u32; 3],
+    ),
     Call(Arc<dyn Call>),
     Nothing,
 }
 
 /// An operation of a command, and where its times go.
 pub struct Step {
-    pub action: Action,
+    pub action: StepAction,
     pub profile: Option<u64>,
     /// The value of the timeline when the command is complete.
     pub value: u64,
@@ -81,7 +87,7 @@ pub struct Batch {
     /// In the order of their steps.
     pub waits: Vec<StepWait>,
     pub memories: Vec<Arc<dyn Memory>>,
-    pub images: Vec<Arc<dyn Image>>,
+    pub images: Vec<Arc<dyn DeviceImage>>,
     pub others: Vec<Arc<dyn Any + Send + Sync>>,
     pub times: Option<AllTimes>,
     next_step: usize,
@@ -189,7 +195,7 @@ impl Batch {
     }
 }
 
-impl Action {
+impl StepAction {
     fn run(&self, pool: &Arc<Pool>) -> Result {
         match self {
             Self::Dispatch(dispatch) => {

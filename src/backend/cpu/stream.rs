@@ -5,7 +5,7 @@ use super::code;
 use super::image::{self, Descriptor};
 use super::memory;
 use super::pool::Pool;
-use super::step::{Action, AllTimes, Batch, Dispatch, MemoryRange, Push, Step, StepWait};
+use super::step::{AllTimes, Batch, CpuDispatch, MemoryRange, Push, Step, StepAction, StepWait};
 use super::timeline::CpuTimeline;
 use super::track::Track;
 use crate::backend::image::Resource;
@@ -95,7 +95,7 @@ impl CpuStream {
         anything: bool,
         groups: [u32; 3],
         indirect: Option<MemoryRange>,
-    ) -> Result<Dispatch> {
+    ) -> Result<CpuDispatch> {
         code::of(pipeline.as_ref())?;
         for one in uses {
             self.keep(&one.slice);
@@ -124,7 +124,7 @@ impl CpuStream {
         unsafe {
             std::ptr::copy_nonoverlapping(push.as_ptr(), words.as_mut_ptr().cast(), push.len());
         }
-        Ok(Dispatch {
+        Ok(CpuDispatch {
             pipeline: pipeline.clone(),
             groups,
             indirect,
@@ -135,7 +135,7 @@ impl CpuStream {
     }
 
     #[inline]
-    fn action(&mut self, op: Op<'_>) -> Result<Action> {
+    fn action(&mut self, op: Op<'_>) -> Result<StepAction> {
         Ok(match op {
             Op::Dispatch {
                 pipeline,
@@ -144,7 +144,7 @@ impl CpuStream {
                 uses,
                 bindings,
                 touches_anything,
-            } => Action::Dispatch(self.dispatch(
+            } => StepAction::Dispatch(self.dispatch(
                 pipeline,
                 push,
                 uses,
@@ -162,7 +162,7 @@ impl CpuStream {
                 touches_anything,
             } => {
                 let indirect = Some(self.place(groups)?);
-                Action::Dispatch(self.dispatch(
+                StepAction::Dispatch(self.dispatch(
                     pipeline,
                     push,
                     uses,
@@ -173,10 +173,10 @@ impl CpuStream {
                 )?)
             }
             Op::Copy { src, dst, region } => {
-                Action::Copy(self.place(src)?, self.place(dst)?, region)
+                StepAction::Copy(self.place(src)?, self.place(dst)?, region)
             }
-            Op::Fill { dst, pattern } => Action::Fill(self.place(dst)?, pattern.into()),
-            Op::Update { dst, data } => Action::Update(self.place(dst)?, data.into()),
+            Op::Fill { dst, pattern } => StepAction::Fill(self.place(dst)?, pattern.into()),
+            Op::Update { dst, data } => StepAction::Update(self.place(dst)?, data.into()),
             Op::ImageToMemory {
                 image,
                 region,
@@ -185,7 +185,7 @@ impl CpuStream {
                 slice_rows,
             } => {
                 let place = self.place(dst)?;
-                Action::ImageToMemory(image.clone(), region, place, row_texels, slice_rows)
+                StepAction::ImageToMemory(image.clone(), region, place, row_texels, slice_rows)
             }
             Op::MemoryToImage {
                 src,
@@ -195,7 +195,7 @@ impl CpuStream {
                 region,
             } => {
                 let place = self.place(src)?;
-                Action::MemoryToImage(place, row_texels, slice_rows, image.clone(), region)
+                StepAction::MemoryToImage(place, row_texels, slice_rows, image.clone(), region)
             }
             Op::ImageCopy {
                 src,
@@ -203,17 +203,17 @@ impl CpuStream {
                 dst,
                 dst_origin,
                 size,
-            } => Action::ImageCopy(src.clone(), src_origin, dst.clone(), dst_origin, size),
+            } => StepAction::ImageCopy(src.clone(), src_origin, dst.clone(), dst_origin, size),
             Op::Call { work, uses } => {
                 for one in uses {
                     self.keep(&one.slice);
                 }
-                Action::Call(work)
+                StepAction::Call(work)
             }
-            Op::Marker => Action::Nothing,
+            Op::Marker => StepAction::Nothing,
             Op::Keep(other) => {
                 self.open.others.push(other);
-                Action::Nothing
+                StepAction::Nothing
             }
         })
     }

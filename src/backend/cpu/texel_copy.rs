@@ -2,11 +2,11 @@
 
 use super::image;
 use crate::backend::image::ImageRegion;
-use crate::backend::{Image, ImageDim};
+use crate::backend::{DeviceImage, ImageDim};
 
 /// Returns the pitches of a region in memory: the bytes from row to row and from slice to slice.
 fn pitches(
-    image: &dyn Image,
+    image: &dyn DeviceImage,
     region: &ImageRegion,
     row_texels: u32,
     slice_rows: u32,
@@ -22,7 +22,7 @@ fn pitches(
 
 /// Calls `f` with the place of each row of a region in the image and its place in memory, in bytes, and its size.
 fn rows(
-    image: &dyn Image,
+    image: &dyn DeviceImage,
     region: &ImageRegion,
     (row, slice): (usize, usize),
     mut f: impl FnMut(*mut u8, usize, usize),
@@ -62,7 +62,7 @@ fn rows(
 /// # Safety
 /// The memory must have room for the region, and nothing else may access it meanwhile.
 pub unsafe fn image_to_memory(
-    image: &dyn Image,
+    image: &dyn DeviceImage,
     region: &ImageRegion,
     dst: *mut u8,
     row_texels: u32,
@@ -83,7 +83,7 @@ pub unsafe fn memory_to_image(
     src: *const u8,
     row_texels: u32,
     slice_rows: u32,
-    image: &dyn Image,
+    image: &dyn DeviceImage,
     region: &ImageRegion,
 ) {
     let pitches = pitches(image, region, row_texels, slice_rows);
@@ -98,9 +98,9 @@ pub unsafe fn memory_to_image(
 /// # Safety
 /// Nothing else may access the images meanwhile.
 pub unsafe fn image_copy(
-    src: &dyn Image,
+    src: &dyn DeviceImage,
     from: [u32; 3],
-    dst: &dyn Image,
+    dst: &dyn DeviceImage,
     to: [u32; 3],
     size: [u32; 3],
 ) {

@@ -141,7 +141,7 @@ impl Follower for Track {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::{Action, Step, StepWait};
+    use super::super::step::{Step, StepAction, StepWait};
     use super::*;
     use crate::backend::{Call, DeviceError, Timeline};
     use parking_lot::Mutex;
@@ -175,7 +175,7 @@ mod tests {
         }
 
         fn batch(&self, value: u64) -> Batch {
-            let action = Action::Call(Arc::new(Note(value, self.notes.clone())));
+            let action = StepAction::Call(Arc::new(Note(value, self.notes.clone())));
             Batch::of(vec![Step {
                 action,
                 profile: None,
@@ -230,7 +230,7 @@ mod tests {
         let scene = Scene::new(1);
         let mut first = scene.batch(1);
         first.steps.extend(scene.batch(2).steps);
-        first.steps[1].action = Action::Call(Arc::new(Falls));
+        first.steps[1].action = StepAction::Call(Arc::new(Falls));
         first.steps.extend(scene.batch(3).steps);
         first.steps.extend(scene.batch(4).steps);
         // The last one waits for the one that fails.
@@ -276,7 +276,7 @@ mod tests {
             let gate = Arc::new(Gate(Mutex::new(false), parking_lot::Condvar::new()));
             let mut batch = scene.batch(1);
             batch.steps.push(Step {
-                action: Action::Call(gate.clone()),
+                action: StepAction::Call(gate.clone()),
                 profile: None,
                 value: 2,
             });

@@ -1,6 +1,6 @@
 //! A physical device: what it offers, which of it is used, and the [`Caps`] and [`Target`] that follow. No VkDevice.
 
-use super::caps::{self, Known};
+use super::caps::{self, PhysicalDeviceInfo};
 use super::conv;
 use super::driver;
 use super::features::{Extensions, Features};
@@ -176,7 +176,7 @@ impl Adapter {
         } else {
             0
         };
-        let caps = caps::of(&Known {
+        let caps = caps::of(&PhysicalDeviceInfo {
             properties: &properties,
             features: &features,
             reported: &reported,

@@ -9,7 +9,7 @@ use super::memory::{self, VulkanMemory};
 use super::timeline::Mark;
 use super::transition::PendingTransitions;
 use super::utility::Utilities;
-use crate::backend::{DeviceError, Image, Memory, Pipeline, Placement, Result, Timeline};
+use crate::backend::{DeviceError, DeviceImage, Memory, Pipeline, Placement, Result, Timeline};
 use ash::vk;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -94,7 +94,7 @@ pub struct Batch {
     /// Memory in use.
     pub memories: Vec<Arc<dyn Memory>>,
     /// Images in use.
-    pub images: Vec<Arc<dyn Image>>,
+    pub images: Vec<Arc<dyn DeviceImage>>,
     /// Kernels in use.
     pub pipelines: Vec<Arc<dyn Pipeline>>,
     /// The objects that the caller keeps alive by it.

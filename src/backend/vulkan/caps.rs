@@ -15,8 +15,8 @@ use spirv_lowering::target::Target;
 /// Alignment in bytes of every allocation.
 pub const ALIGNMENT: u64 = 256;
 
-/// The known properties of a physical device.
-pub struct Known<'a> {
+/// The properties of a physical device.
+pub struct PhysicalDeviceInfo<'a> {
     /// Core properties.
     pub properties: &'a vk::PhysicalDeviceProperties,
     /// The enabled features.
@@ -45,9 +45,9 @@ pub fn is_unified(properties: &vk::PhysicalDeviceProperties) -> bool {
     )
 }
 
-fn image_limits(known: &Known<'_>) -> ImageLimits {
-    let limits = &known.properties.limits;
-    let (features, quirks) = (known.features, known.quirks);
+fn image_limits(info: &PhysicalDeviceInfo<'_>) -> ImageLimits {
+    let limits = &info.properties.limits;
+    let (features, quirks) = (info.features, info.quirks);
     ImageLimits {
         max_1d: limits.max_image_dimension1_d,
         max_2d: limits.max_image_dimension2_d,
@@ -73,14 +73,14 @@ fn image_limits(known: &Known<'_>) -> ImageLimits {
 }
 
 /// Returns the abilities for the layers above.
-pub fn of(known: &Known<'_>) -> Caps {
-    let Known {
+pub fn of(info: &PhysicalDeviceInfo<'_>) -> Caps {
+    let PhysicalDeviceInfo {
         properties,
         reported,
         quirks,
         target,
         ..
-    } = known;
+    } = info;
     let limits = &properties.limits;
     let (v11, v12) = (&reported.v11, &reported.v12);
     let kind = conv::device_kind(properties.device_type);
@@ -93,7 +93,7 @@ pub fn of(known: &Known<'_>) -> Caps {
         _ => 1,
     };
     Caps {
-        images: image_limits(known),
+        images: image_limits(info),
         name: conv::text(&properties.device_name),
         vendor: conv::vendor_name(properties.vendor_id).to_owned(),
         vendor_id: properties.vendor_id,
@@ -110,8 +110,8 @@ pub fn of(known: &Known<'_>) -> Caps {
         pci: reported.pci,
         kind,
         unified_memory: is_unified(properties),
-        global_mem_size: known.memory,
-        max_alloc_size: known.max_alloc.min(known.memory),
+        global_mem_size: info.memory,
+        max_alloc_size: info.max_alloc.min(info.memory),
         local_mem_size: u64::from(limits.max_compute_shared_memory_size),
         local_mem_dedicated: kind != DeviceKind::Cpu,
         max_work_group_size: limits.max_compute_work_group_invocations,
@@ -124,7 +124,7 @@ pub fn of(known: &Known<'_>) -> Caps {
             reported.pci.and_then(machine::card_clock).unwrap_or(0)
         },
         subgroup_size: v11.subgroup_size,
-        subgroup_sizes: match known.subgroups {
+        subgroup_sizes: match info.subgroups {
             Some(control) => control.sizes(),
             None => vec![v11.subgroup_size],
         },
@@ -142,7 +142,7 @@ pub fn of(known: &Known<'_>) -> Caps {
         host_import_align: reported.import.min_imported_host_pointer_alignment,
         svm: SvmCaps {
             coarse: host_addresses || cfg!(all(unix, target_pointer_width = "64")),
-            fine: host_addresses || known.placed_map_align > 0,
+            fine: host_addresses || info.placed_map_align > 0,
             atomics: host_addresses,
             system: host_addresses,
         },

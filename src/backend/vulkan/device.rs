@@ -21,8 +21,8 @@ use super::stream::{sample_clock, VulkanStream};
 use super::svm::SharedHeap;
 use super::utility::Utilities;
 use crate::backend::{
-    Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
-    Replay, ReplayKind, Result, SharedKind, Slice, Stream, StreamDesc, Support,
+    Caps, Code, Device, DeviceError, DeviceImage, ImageDesc, MachineCode, Memory, PixelFormat,
+    Placement, Replay, ReplayKind, Result, SharedKind, Slice, Stream, StreamDesc, Support,
 };
 use crate::util::lock::{rank, Mutex};
 use ash::vk;
@@ -226,12 +226,16 @@ impl Device for VulkanDevice {
             .get_or_init(|| format::supported(&self.adapter))
     }
 
-    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
         let writable = self.writable(desc);
         Ok(Arc::new(self.opened()?.images.create(desc, writable)?))
     }
 
-    fn alias_image(&self, of: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    fn alias_image(
+        &self,
+        of: &Arc<dyn DeviceImage>,
+        format: PixelFormat,
+    ) -> Result<Arc<dyn DeviceImage>> {
         let of = VulkanImage::of(&**of)?;
         let desc = ImageDesc {
             format,
@@ -240,7 +244,7 @@ impl Device for VulkanDevice {
         Ok(Arc::new(image::alias(of, format, self.writable(&desc))?))
     }
 
-    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn DeviceImage>> {
         Ok(Arc::new(image::texel_buffer(
             &self.heaps()?.device,
             slice,

@@ -11,7 +11,7 @@ use super::memory::VulkanMemory;
 use super::texels::Texels;
 use super::transition::Transitions;
 use crate::backend::image::{ImageDim, ImageRegion};
-use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
+use crate::backend::{DeviceError, DeviceImage, ImageDesc, Memory, PixelFormat, Result, Slice};
 use crate::util::leaving;
 use crate::util::lock::{rank, Mutex};
 use ash::vk;
@@ -43,7 +43,7 @@ pub struct VulkanImage {
     stamp: AtomicU64,
 }
 
-impl Image for VulkanImage {
+impl DeviceImage for VulkanImage {
     fn desc(&self) -> &ImageDesc {
         &self.desc
     }
@@ -82,7 +82,7 @@ pub enum Descriptor {
 
 impl VulkanImage {
     /// Ours behind the trait.
-    pub fn of(image: &dyn Image) -> Result<&Self> {
+    pub fn of(image: &dyn DeviceImage) -> Result<&Self> {
         image
             .as_any()
             .downcast_ref()

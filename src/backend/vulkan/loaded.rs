@@ -16,24 +16,26 @@ const MOST: usize = 32;
 /// Larger kernels are not kept, in words of SPIR-V.
 const MOST_WORDS: usize = 1 << 16;
 
-struct Entry {
+/// A loaded kernel and the words that it was loaded from.
+struct CachedCode {
     words: Box<[u32]>,
     code: Arc<VulkanCode>,
 }
 
 /// The kernels loaded last, the latest one first.
 #[derive(Default)]
-pub struct LoadedCode(Mutex<VecDeque<Entry>, { rank::LOADED_CODE }>);
+pub struct LoadedCode(Mutex<VecDeque<CachedCode>, { rank::LOADED_CODE }>);
 
 impl LoadedCode {
-    /// Returns the kernel with these words and this interface, else what `load` makes of them.
+    /// Returns the cached kernel with these words and this interface, or else the one that `load` makes of them.
     pub fn find_or(
         &self,
         words: &[u32],
         interface: &KernelInterface,
         load: impl FnOnce() -> Result<VulkanCode>,
     ) -> Result<Arc<VulkanCode>> {
-        let same = |entry: &Entry| *entry.words == *words && entry.code.interface() == interface;
+        let same =
+            |entry: &CachedCode| *entry.words == *words && entry.code.interface() == interface;
         {
             let mut list = self.0.lock();
             let found = list.iter().position(same).and_then(|at| list.remove(at));
@@ -45,7 +47,7 @@ impl LoadedCode {
         }
         let code = Arc::new(load()?);
         if words.len() <= MOST_WORDS {
-            let entry = Entry {
+            let entry = CachedCode {
                 words: words.into(),
                 code: Arc::clone(&code),
             };

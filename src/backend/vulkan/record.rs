@@ -9,7 +9,8 @@ use super::profile::Queries;
 use super::tracker::{AccessedRange, Accesses, Order};
 use crate::backend::image::{ImageDim, ImageRegion, Resource};
 use crate::backend::{
-    Binding, BufferCopy, DeviceError, Image, Memory, Op, OrderRule, ProfileSlot, Result, Slice,
+    Binding, BufferCopy, DeviceError, DeviceImage, Memory, Op, OrderRule, ProfileSlot, Result,
+    Slice,
 };
 use ash::vk;
 use std::sync::Arc;
@@ -50,7 +51,12 @@ impl Batch {
     }
 
     /// Takes note of an access to an image and keeps it alive.
-    fn access_image(&mut self, kept: &Arc<dyn Image>, write: bool, list: &mut Accesses) -> Result {
+    fn access_image(
+        &mut self,
+        kept: &Arc<dyn DeviceImage>,
+        write: bool,
+        list: &mut Accesses,
+    ) -> Result {
         let ours = VulkanImage::of(&**kept)?;
         let (begin, end) = ours.range()?;
         list.push(AccessedRange { begin, end, write });
@@ -127,7 +133,7 @@ impl Batch {
     /// Records a copy between an image and memory.
     fn copy_texels(
         &mut self,
-        kept: &Arc<dyn Image>,
+        kept: &Arc<dyn DeviceImage>,
         region: &ImageRegion,
         slice: &Slice,
         (row_texels, slice_rows): (u32, u32),
@@ -170,8 +176,8 @@ impl Batch {
     /// Records a copy between two images.
     fn copy_image(
         &mut self,
-        (src, src_origin): (&Arc<dyn Image>, [u32; 3]),
-        (dst, dst_origin): (&Arc<dyn Image>, [u32; 3]),
+        (src, src_origin): (&Arc<dyn DeviceImage>, [u32; 3]),
+        (dst, dst_origin): (&Arc<dyn DeviceImage>, [u32; 3]),
         size: [u32; 3],
     ) -> Result {
         let (from, to) = (VulkanImage::of(&**src)?, VulkanImage::of(&**dst)?);

@@ -44,8 +44,8 @@ pub enum Backing {
     Rows,
 }
 
-/// The part of a memory object that images alone have.
-pub struct Image {
+/// The part of a memory object that only images have.
+pub struct MemImage {
     desc: ImageDesc,
     backing: Backing,
     element: usize,
@@ -55,7 +55,7 @@ pub struct Image {
     /// The images that kernels use in place of one over a buffer's rows.
     shown: QueueImages,
     /// Views of the texels in another format than theirs.
-    aliases: Option<Box<[OnceLock<Arc<dyn backend::Image>>]>>,
+    aliases: Option<Box<[OnceLock<Arc<dyn backend::DeviceImage>>]>>,
 }
 
 /// Implements clGetSupportedImageFormats: formats that any device of the context has, those that
@@ -89,7 +89,7 @@ pub fn supported_formats(
         .collect())
 }
 
-impl Image {
+impl MemImage {
     /// Returns geometry, format and extents.
     pub fn desc(&self) -> &ImageDesc {
         &self.desc
@@ -200,7 +200,7 @@ fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> 
 
 impl Mem {
     /// Returns the part that images alone have. CL_INVALID_MEM_OBJECT for others.
-    pub fn image(&self) -> ClResult<&Image> {
+    pub fn image(&self) -> ClResult<&MemImage> {
         match &self.image {
             Some(image) => Ok(image),
             None => err(cl::CL_INVALID_MEM_OBJECT, "not an image"),
@@ -266,7 +266,7 @@ impl Mem {
                     0
                 };
                 let element = format.bytes();
-                let image = Image {
+                let image = MemImage {
                     desc,
                     backing: Backing::Own,
                     element,
@@ -285,7 +285,7 @@ impl Mem {
                 }
                 let several = context.memories().are_several();
                 let kept = if several { initial.take() } else { None };
-                let image = Image {
+                let image = MemImage {
                     texels: Texels::new(context.memories(), desc, kept),
                     ..image
                 };
@@ -333,7 +333,7 @@ impl Mem {
         properties: Vec<cl_mem_properties>,
         (size, host_ptr): (usize, usize),
         (parent, store): (Option<Ref<Mem>>, Arc<Store>),
-        image: Image,
+        image: MemImage,
     ) -> Self {
         let origin = match &parent {
             Some(parent) if parent.is_buffer() => parent.origin,
@@ -374,7 +374,7 @@ impl Mem {
             );
         };
         let texels = desc.dim == ImageDim::Buffer;
-        let image = Image {
+        let image = MemImage {
             desc,
             backing: if texels {
                 Backing::Texels
@@ -437,7 +437,7 @@ impl Mem {
         if of.backing != Backing::Own {
             return bad("the image it is made from is made from a buffer");
         }
-        let image = Image {
+        let image = MemImage {
             desc,
             backing: Backing::Own,
             element: of.element,
@@ -463,7 +463,7 @@ impl Mem {
     }
 
     /// Returns the texels in a memory of the context, made if need be.
-    pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::Image>> {
+    pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::DeviceImage>> {
         let image = self.image()?;
         let target = self.context.memories().device(memory)?;
         if image.backing == Backing::Texels {
@@ -493,7 +493,7 @@ impl Mem {
         &self,
         memory: MemoryIndex,
         queue: &Identity,
-    ) -> ClResult<Arc<dyn backend::Image>> {
+    ) -> ClResult<Arc<dyn backend::DeviceImage>> {
         let image = self.image()?;
         if image.backing != Backing::Rows {
             return self.texels(memory);

@@ -61,7 +61,7 @@ pub struct Mem {
     origin: usize,
     store: Arc<Store>,
     /// The image, of images.
-    image: Option<Box<image::Image>>,
+    image: Option<Box<image::MemImage>>,
     /// The packets, of pipes.
     packets: Option<pipe::Packets>,
     mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,

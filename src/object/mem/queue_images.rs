@@ -14,7 +14,7 @@ pub type Identity = Arc<()>;
 /// The images of one memory object.
 #[derive(Default)]
 pub struct QueueImages {
-    made: Mutex<Vec<(Weak<()>, Arc<dyn backend::Image>)>, { rank::SHADOWS }>,
+    made: Mutex<Vec<(Weak<()>, Arc<dyn backend::DeviceImage>)>, { rank::SHADOWS }>,
 }
 
 impl QueueImages {
@@ -22,8 +22,8 @@ impl QueueImages {
     pub fn of(
         &self,
         queue: &Identity,
-        make: impl FnOnce() -> ClResult<Arc<dyn backend::Image>>,
-    ) -> ClResult<Arc<dyn backend::Image>> {
+        make: impl FnOnce() -> ClResult<Arc<dyn backend::DeviceImage>>,
+    ) -> ClResult<Arc<dyn backend::DeviceImage>> {
         let mut made = self.made.lock();
         let known = made
             .iter()

@@ -31,7 +31,8 @@ pub enum Reach {
     Map(Option<(MemoryIndex, Slice)>),
 }
 
-struct Entry {
+/// The end of a range of addresses, and what the range reaches.
+struct ReachEntry {
     end: usize,
     reach: Reach,
 }
@@ -39,7 +40,7 @@ struct Entry {
 #[derive(Default)]
 struct Ranges {
     /// By first address, and a number that no other entry has.
-    by_start: BTreeMap<(usize, u64), Entry>,
+    by_start: BTreeMap<(usize, u64), ReachEntry>,
     /// No range is longer.
     longest: usize,
     serial: u64,
@@ -64,7 +65,7 @@ impl Reachable {
         ranges.serial += 1;
         ranges.longest = ranges.longest.max(range.end.saturating_sub(range.start));
         let key = (range.start, ranges.serial);
-        let entry = Entry {
+        let entry = ReachEntry {
             end: range.end,
             reach,
         };
@@ -75,8 +76,9 @@ impl Reachable {
     /// Takes one range off that was added like this: of a map or of a buffer.
     pub fn remove(&self, range: &Range<usize>, map: bool) {
         let mut ranges = self.ranges.lock();
-        let matches =
-            |entry: &Entry| entry.end == range.end && matches!(entry.reach, Reach::Map(_)) == map;
+        let matches = |entry: &ReachEntry| {
+            entry.end == range.end && matches!(entry.reach, Reach::Map(_)) == map
+        };
         let found = ranges
             .by_start
             .range((range.start, 0)..=(range.start, u64::MAX))

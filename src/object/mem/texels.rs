@@ -25,7 +25,7 @@ struct Coherence {
 /// The images of a memory object in the memories of its context. An image made from an image shares them.
 pub struct Texels {
     desc: ImageDesc,
-    pub(super) images: Box<[OnceLock<Arc<dyn backend::Image>>]>,
+    pub(super) images: Box<[OnceLock<Arc<dyn backend::DeviceImage>>]>,
     making: Mutex<(), { rank::OBJECT_MEMORY }>,
     /// Where there are several memories.
     coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
@@ -88,7 +88,7 @@ impl Texels {
         &self,
         context: &Context,
         memory: MemoryIndex,
-    ) -> ClResult<&Arc<dyn backend::Image>> {
+    ) -> ClResult<&Arc<dyn backend::DeviceImage>> {
         let cell = memory.of(&self.images)?;
         if let Some(image) = cell.get() {
             return Ok(image);
@@ -159,7 +159,7 @@ impl Texels {
         &self,
         all: &Memories,
         memory: MemoryIndex,
-        image: &Arc<dyn backend::Image>,
+        image: &Arc<dyn backend::DeviceImage>,
         range: Range<u64>,
         source: Option<MemoryIndex>,
         host: Option<&[u8]>,

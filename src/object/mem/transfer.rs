@@ -1,6 +1,6 @@
 //! Synchronous transfers outside any queue: initial contents, and contents that move between memories.
 
-use crate::backend::image::{Image, ImageRegion};
+use crate::backend::image::{DeviceImage, ImageRegion};
 use crate::backend::staging::{self, copy, Staging, CHUNK};
 use crate::backend::{Memory, Op, OrderRule, Placement, Slice};
 use crate::cl;
@@ -184,7 +184,7 @@ pub fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
 /// Gives a box of an image that no command uses its contents, packed.
 pub fn fill_image(
     device: &Ref<Device>,
-    image: &Arc<dyn Image>,
+    image: &Arc<dyn DeviceImage>,
     whole: &ImageRegion,
     bytes: &[u8],
 ) -> ClResult {
@@ -228,7 +228,7 @@ pub fn fill_image(
 /// Returns the contents of a box of an image that no command writes, packed.
 pub fn image_bytes(
     device: &Ref<Device>,
-    image: &Arc<dyn Image>,
+    image: &Arc<dyn DeviceImage>,
     whole: &ImageRegion,
 ) -> ClResult<Vec<u8>> {
     let element = image.desc().format.bytes();

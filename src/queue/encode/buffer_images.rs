@@ -6,7 +6,7 @@ use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::Op;
 use crate::error::ClResult;
 use crate::object::launch::KernelLaunch;
-use crate::object::mem::image::{Backing, Image};
+use crate::object::mem::image::{Backing, MemImage};
 use crate::object::mem::queue_images::Identity;
 use crate::object::memories::MemoryIndex;
 use smallvec::SmallVec;
@@ -23,7 +23,7 @@ struct ShownPart {
 
 /// Returns all of an image over a buffer: at once, or slice by slice, or row by row, where these
 /// lie further apart than one operation can say (Vulkan: 2 GiB).
-fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
+fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
     let [width, height, depth] = image.extent();
     let (row_pitch, slice_pitch) = (image.row_pitch(), image.slice_pitch());
     let row_bytes = u64::from(width) * image.element() as u64;

@@ -3,7 +3,7 @@
 
 use super::{How, Outcome};
 use crate::backend::image::{ImageDim, ImageRegion};
-use crate::backend::{BufferCopy, Image, Op, Slice};
+use crate::backend::{BufferCopy, DeviceImage, Op, Slice};
 use crate::cl;
 use crate::command::image::{buffer_rows, mapped_rows, reversed};
 use crate::command::{extent, rect, HostSide, Work};
@@ -53,9 +53,9 @@ fn rows_slice(
 }
 
 /// Returns true if one operation copies between two images: not between one-dimensional ones and others.
-fn is_one_copy(a: &Arc<dyn Image>, b: &Arc<dyn Image>) -> bool {
+fn is_one_copy(a: &Arc<dyn DeviceImage>, b: &Arc<dyn DeviceImage>) -> bool {
     let line =
-        |image: &Arc<dyn Image>| matches!(image.desc().dim, ImageDim::D1 | ImageDim::D1Array);
+        |image: &Arc<dyn DeviceImage>| matches!(image.desc().dim, ImageDim::D1 | ImageDim::D1Array);
     line(a) == line(b)
 }
 

@@ -9,7 +9,7 @@ use crate::error::ClResult;
 use crate::queue::device_enqueue::LaunchTree;
 use crate::queue::hazards::QueuePosition;
 use crate::queue::host::print_buffers::PrintBuffer;
-use crate::queue::host::Action;
+use crate::queue::host::HostAction;
 use crate::queue::pending::Slots;
 use crate::queue::state::QueueState;
 use crate::queue::transfer::staging::Piece;
@@ -118,7 +118,7 @@ impl Queue {
         if let Some((tree, _)) = tree {
             encoded.place.value = state.value();
             encoded.place.host_seq = state.host.add_launches(self.progress.host_done());
-            encoded.action = Some(Action::Children {
+            encoded.action = Some(HostAction::Children {
                 tree: Box::new(tree),
                 printf,
             });
@@ -126,14 +126,14 @@ impl Queue {
         }
         if let Some((buffer, sites)) = printf {
             encoded.place.value = state.value();
-            encoded.action = Some(Action::Printf {
+            encoded.action = Some(HostAction::Printf {
                 buffer,
                 sites,
                 kept: kernel.kept.clone(),
             });
         } else if let Some(kept) = &kernel.kept {
             // The host thread lets go of it as soon as the device is done, whether or not the queue is used again.
-            encoded.action = Some(Action::Release(kept.clone()));
+            encoded.action = Some(HostAction::Release(kept.clone()));
         }
         if encoded.action.is_some() {
             encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);

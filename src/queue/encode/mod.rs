@@ -10,7 +10,7 @@ mod launch;
 mod resume;
 
 use super::hazards::QueuePosition;
-use super::host::Action;
+use super::host::HostAction;
 use super::pending::Slots;
 use super::state::QueueState;
 use super::transfer::parts::is_quick_read;
@@ -83,7 +83,7 @@ pub struct Encoded {
     /// Its times.
     pub times: Times,
     /// The work of the host afterwards.
-    pub action: Option<Action>,
+    pub action: Option<HostAction>,
     /// The command is complete already.
     pub done: bool,
     /// A blocking caller must wait for the place.
@@ -307,7 +307,7 @@ impl Queue {
             encoded.place.host_seq = state.new_host_task(smallvec![writes], host.shared);
             state.down.set_task(&piece, encoded.place.host_seq);
         }
-        encoded.action = Some(Action::CopyOut {
+        encoded.action = Some(HostAction::CopyOut {
             piece,
             base: host.base,
             region,
@@ -406,7 +406,7 @@ impl Queue {
         if !how.blocking {
             encoded.place.host_seq = state.new_host_task(work.touches(), true);
         }
-        encoded.action = Some(Action::Work(work.clone()));
+        encoded.action = Some(HostAction::Work(work.clone()));
         encoded.wait = true;
         Ok(encoded)
     }

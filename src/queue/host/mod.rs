@@ -37,7 +37,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Work on the host.
-pub enum Action {
+pub enum HostAction {
     /// Copies from staging to where the application wants it. The source of the region counts from the piece.
     CopyOut {
         #[allow(missing_docs)]
@@ -72,7 +72,7 @@ pub enum Action {
     Release(#[allow(dead_code)] Retained),
 }
 
-impl Action {
+impl HostAction {
     /// Does it. The status of the command.
     pub fn run(&self) -> cl_int {
         match self {
@@ -169,7 +169,7 @@ pub struct Task {
     /// Its number, 0: not counted.
     pub seq: u64,
     /// The work.
-    pub action: Option<Action>,
+    pub action: Option<HostAction>,
     /// The event to complete.
     pub event: Option<Ref<Event>>,
     /// The queue, kept alive until the task is done.
@@ -361,7 +361,7 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
         }
         if let (Some(event), true) = (&event, owner.measures()) {
             match action {
-                Action::Children { .. } => event.set_children_end(now_ns()),
+                HostAction::Children { .. } => event.set_children_end(now_ns()),
                 _ => event.set_host_end(now_ns()),
             }
         }

@@ -5,7 +5,7 @@ pub(super) mod parts;
 pub(super) mod staging;
 
 use super::encode::{Encoded, How, Outcome};
-use super::host::{copy_region, Action, Task};
+use super::host::{copy_region, HostAction, Task};
 use super::pending::Slots;
 use super::state::QueueState;
 use super::Queue;
@@ -337,7 +337,7 @@ impl Queue {
         state.post(Task {
             value: state.value(),
             seq,
-            action: Some(Action::CopyOut {
+            action: Some(HostAction::CopyOut {
                 piece,
                 base: host.base,
                 region,

@@ -6,7 +6,7 @@
 //! - a mapped object is not used by commands, whatever the bytes; maps of other bytes are fine (5.4.2);
 //! - fine-grained shared virtual memory is shared byte by byte, all other memory of devices as a whole.
 
-use crate::program::{Action, MapHow, Memory, Operand, Place, Program, Shape, Side, What};
+use crate::program::{MapHow, Memory, Operand, Place, Program, ProgramAction, Shape, Side, What};
 use std::ops::Range;
 
 /// The way in which an action refers to the memory.
@@ -129,7 +129,7 @@ fn rows(shape: &Shape) -> (usize, usize) {
 }
 
 /// Returns the accesses of an action that follows the actions of the program.
-pub fn accesses(program: &Program, action: &Action) -> Vec<Access> {
+pub fn accesses(program: &Program, action: &ProgramAction) -> Vec<Access> {
     let mut list = match &action.what {
         What::Read(side, place, shape) => {
             let (first, second) = rows(shape);

@@ -5,7 +5,9 @@ mod kernels;
 
 use crate::generate::{weighted, Scope};
 use crate::plan::Planner;
-use crate::program::{Action, Kind, MapHow, Memory, Operand, Place, Program, Side, Thread, What};
+use crate::program::{
+    Kind, MapHow, Memory, Operand, Place, Program, ProgramAction, Side, Thread, What,
+};
 use pumice_tests::rng::Rng;
 use std::ops::Range;
 
@@ -56,7 +58,7 @@ impl<'a> Chooser<'a> {
     }
 
     /// The bytes that an action writes, of which memory and where.
-    pub fn written(action: &Action) -> Option<(usize, usize, usize)> {
+    pub fn written(action: &ProgramAction) -> Option<(usize, usize, usize)> {
         let operand = |operand: &Operand| match operand {
             Operand::Object(side) => (side.memory, side.at),
             Operand::Pointer(place) | Operand::Number(place) => (place.memory, place.at),
@@ -79,7 +81,7 @@ impl<'a> Chooser<'a> {
     }
 
     /// The next action.
-    pub fn action(&mut self) -> Option<Action> {
+    pub fn action(&mut self) -> Option<ProgramAction> {
         let open = !self.planner.state().open.is_empty();
         // What is made behind a call that blocks shows whether all was over.
         let last = self.program().actions.last();
@@ -117,7 +119,7 @@ impl<'a> Chooser<'a> {
             (if_("threads", 8), Self::thread),
         ];
         let what = weighted(self.rng, &list)?(self)?;
-        let mut action = Action::host(what);
+        let mut action = ProgramAction::host(what);
         if action.what.is_command() {
             action.queue = self.queue()?;
             action.blocking = action.what.can_block() && self.rng.percent(35);

@@ -3,7 +3,7 @@
 //! Bytes that the specification leaves undefined, those of a map that invalidates, are not known; what is made of them is
 //! not known either, and nothing is said about it.
 
-use crate::program::{Action, MapHow, Operand, Place, Program, Shape, What, FACTOR};
+use crate::program::{MapHow, Operand, Place, Program, ProgramAction, Shape, What, FACTOR};
 use std::ops::Range;
 
 /// Contents of a memory, or of a part.
@@ -145,7 +145,7 @@ impl Model {
         self.memories[place.memory].part(place.at..place.at + size)
     }
 
-    fn apply(&mut self, action: &Action) {
+    fn apply(&mut self, action: &ProgramAction) {
         match &action.what {
             What::Read(side, place, shape) => {
                 self.copy((side.memory, side.at), (place.memory, place.at), shape);

@@ -1,6 +1,6 @@
 //! Classifies findings by a guess at the smallest program, for counting.
 
-use crate::program::{Action, Kind, Place, Program, Side, What};
+use crate::program::{Kind, Place, Program, ProgramAction, Side, What};
 use crate::worker::Outcome;
 
 /// Memory that devices reach too.
@@ -54,17 +54,17 @@ pub fn fault(program: &Program, shown: &Outcome) -> &'static str {
             return name;
         }
     }
-    let late_queue = |action: &Action| matches!(action.what, What::NewQueue(_));
+    let late_queue = |action: &ProgramAction| matches!(action.what, What::NewQueue(_));
     let at = shower(text).unwrap_or(program.actions.len());
     // Looked at behind a call that blocks.
     let before = program.actions[..at].iter().rev();
     let mut before = before.filter(|action| action.what.is_command());
     let blocked = before.next().is_some_and(|action| action.blocking);
-    let write = |action: &Action| match &action.what {
+    let write = |action: &ProgramAction| match &action.what {
         What::Write(_, place, _) => is_shared(program, place),
         _ => false,
     };
-    let lands = |action: &Action| match &action.what {
+    let lands = |action: &ProgramAction| match &action.what {
         What::Read(_, place, _) | What::Memcpy(place, ..) => is_shared(program, place),
         What::MemFill(..) | What::Unmap(_) => true,
         _ => false,

@@ -2,7 +2,7 @@
 //! words.
 
 use crate::fault::fault;
-use crate::program::{Action, Operand, Program, What};
+use crate::program::{Operand, Program, ProgramAction, What};
 use crate::shrink::{shows, shrink};
 use crate::worker::{Outcome, Worker};
 use std::fmt::{Display, Formatter};
@@ -82,7 +82,7 @@ impl Display for Finding {
 }
 
 /// An action in a few words: what, and between which kinds of memory.
-fn words(program: &Program, action: &Action) -> String {
+fn words(program: &Program, action: &ProgramAction) -> String {
     let kind = |memory: usize| {
         let name = program.memories[memory].kind.to_string();
         name.split('+').next().unwrap_or_default().to_owned()

@@ -23,7 +23,7 @@
 //! not for another, where memory was used last; a native kernel that waits may be on a device with a single thread.
 
 use crate::order::{Order, Set};
-use crate::program::{Action, Program, What};
+use crate::program::{Program, ProgramAction, What};
 
 /// The promises that hold while some gates are closed.
 pub struct Promises<'a> {
@@ -105,7 +105,7 @@ impl<'a> Promises<'a> {
     }
 
     /// The host would wait for what is not promised, if this action came next.
-    pub fn holds_up(&self, action: &Action) -> bool {
+    pub fn holds_up(&self, action: &ProgramAction) -> bool {
         let waits = match action.what {
             What::Wait(of) => self.order.slow(of),
             What::Finish(queue) => self.order.slow_queue(queue),

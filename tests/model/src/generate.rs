@@ -5,7 +5,9 @@
 
 use crate::choose::Chooser;
 use crate::plan::{Mending, Planner};
-use crate::program::{Action, Kind, Memory, Origin, Place, Program, Queue, Shape, Side, Usm, What};
+use crate::program::{
+    Kind, Memory, Origin, Place, Program, ProgramAction, Queue, Shape, Side, Usm, What,
+};
 use crate::world::Caps;
 use pumice_tests::rng::Rng;
 
@@ -198,7 +200,7 @@ fn look(planner: &mut Planner, rng: &mut Rng, written: (usize, usize, usize)) {
     };
     if planner.program().memories[memory].kind.is_open() {
         if rng.percent(70) {
-            let _ = planner.add(Action::host(What::Check(place(memory, at), size)));
+            let _ = planner.add(ProgramAction::host(What::Check(place(memory, at), size)));
         }
         return;
     }
@@ -211,7 +213,7 @@ fn look(planner: &mut Planner, rng: &mut Rng, written: (usize, usize, usize)) {
         |(at, queue): (usize, &Queue)| (queue.late && !planner.state().queues[at]).then_some(at);
     let queue = planner.program().queues.iter().enumerate().find_map(late);
     if let Some(queue) = queue {
-        let _ = planner.add(Action::host(What::NewQueue(queue)));
+        let _ = planner.add(ProgramAction::host(What::NewQueue(queue)));
     }
     let queue = queue.unwrap_or(rng.below(planner.program().queues.len()));
     let of = &planner.program().memories[memory];
@@ -222,10 +224,10 @@ fn look(planner: &mut Planner, rng: &mut Rng, written: (usize, usize, usize)) {
         view: 0,
         at,
     };
-    let mut read = Action::new(What::Read(side, place(to, 0), Shape::line(size)), queue);
+    let mut read = ProgramAction::new(What::Read(side, place(to, 0), Shape::line(size)), queue);
     read.blocking = true;
     if planner.mend(read, |_| Mending::Host).is_ok() {
-        let _ = planner.add(Action::host(What::Check(place(to, 0), size)));
+        let _ = planner.add(ProgramAction::host(What::Check(place(to, 0), size)));
     }
 }
 

@@ -4,7 +4,7 @@
 //! different queues are ordered by events and by the host alone. (Who waits for a command of another queue would have to
 //! flush that queue, says the specification; Pumice does so by itself, and programs count on it.)
 
-use crate::program::{Action, Program, What};
+use crate::program::{Program, ProgramAction, What};
 
 /// A set of actions.
 pub type Set = u128;
@@ -56,7 +56,7 @@ impl Order {
     }
 
     /// Returns the actions that would be complete before this action begins, if it came next.
-    pub fn before(&self, action: &Action) -> Set {
+    pub fn before(&self, action: &ProgramAction) -> Set {
         let waits = action.waits.iter().fold(0, |set, &of| set | self.with(of));
         let mut set = self.host | waits;
         if action.what.is_command() {
@@ -80,7 +80,7 @@ impl Order {
     }
 
     /// All that this action, if it came next, might have to wait for.
-    pub fn slow_before(&self, action: &Action) -> Set {
+    pub fn slow_before(&self, action: &ProgramAction) -> Set {
         let set = action.waits.iter().fold(0, |set, &of| set | self.slow(of));
         match action.what.is_command() {
             true if matches!(action.what, What::Marker | What::Barrier)
@@ -99,7 +99,7 @@ impl Order {
     }
 
     /// Notes what the next action may have to wait for.
-    fn push_slow(&mut self, action: &Action) {
+    fn push_slow(&mut self, action: &ProgramAction) {
         let set = self.slow_before(action);
         let index = self.slow.len();
         self.slow.push(set);
@@ -113,7 +113,7 @@ impl Order {
     }
 
     /// Appends an action that fails, which is known as soon as one of its dependencies has failed.
-    pub fn push_failing(&mut self, action: &Action) {
+    pub fn push_failing(&mut self, action: &ProgramAction) {
         let index = self.before.len();
         self.push_slow(action);
         self.before.push(self.host);
@@ -126,7 +126,7 @@ impl Order {
     }
 
     /// Appends an action.
-    pub fn push(&mut self, action: &Action) {
+    pub fn push(&mut self, action: &ProgramAction) {
         let index = self.before.len();
         let before = self.before(action);
         self.push_slow(action);

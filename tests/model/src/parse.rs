@@ -1,8 +1,8 @@
 //! Reads the text of programs ([`crate::text`] has the form).
 
 use crate::program::{
-    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Thread, Usm,
-    What,
+    Kind, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Queue, Shape, Side,
+    Thread, Usm, What,
 };
 use std::iter::Peekable;
 use std::ops::Range;
@@ -216,7 +216,7 @@ fn what(words: &mut Words<'_>) -> Option<What> {
     })
 }
 
-fn action(line: &str) -> Option<Action> {
+fn action(line: &str) -> Option<ProgramAction> {
     let mut words = Words::new(line);
     words.next()?;
     let number = |word: &&str| word.strip_prefix('q').and_then(|rest| rest.parse().ok());
@@ -224,7 +224,7 @@ fn action(line: &str) -> Option<Action> {
     if queue.is_some() {
         words.next();
     }
-    let mut action = Action::new(what(&mut words)?, queue.unwrap_or(0));
+    let mut action = ProgramAction::new(what(&mut words)?, queue.unwrap_or(0));
     if words.has("after") {
         let list = words.next()?.split(',');
         action.waits = list.map(|one| one.parse().ok()).collect::<Option<_>>()?;

@@ -7,7 +7,7 @@
 use crate::access::{accesses, Access, By};
 use crate::gates::Promises;
 use crate::order::Order;
-use crate::program::{Action, Operand, Program, What};
+use crate::program::{Operand, Program, ProgramAction, What};
 use crate::valid::State;
 
 /// Why an action may not come next.
@@ -97,7 +97,7 @@ impl Planner {
     }
 
     /// Returns the earlier actions that the action must depend on, and does not yet.
-    pub fn missing(&self, action: &Action) -> Result<Vec<usize>, Refusal> {
+    pub fn missing(&self, action: &ProgramAction) -> Result<Vec<usize>, Refusal> {
         self.state
             .check(&self.program, action)
             .map_err(Refusal::Invalid)?;
@@ -150,7 +150,7 @@ impl Planner {
     }
 
     /// The action comes next, if it may.
-    pub fn add(&mut self, action: Action) -> Result<usize, Refusal> {
+    pub fn add(&mut self, action: ProgramAction) -> Result<usize, Refusal> {
         if let Some(&earlier) = self.missing(&action)?.first() {
             return Err(Refusal::Race(earlier));
         }
@@ -170,8 +170,8 @@ impl Planner {
     /// The action comes next, behind all that it has to, which it is made to wait for in the ways that `how` gives for each.
     pub fn mend(
         &mut self,
-        mut action: Action,
-        mut how: impl FnMut(&Action) -> Mending,
+        mut action: ProgramAction,
+        mut how: impl FnMut(&ProgramAction) -> Mending,
     ) -> Result<usize, Refusal> {
         // The latest first: what comes before it is then waited for, too.
         while let Some(&earlier) = self.missing(&action)?.iter().max() {
@@ -186,7 +186,7 @@ impl Planner {
                 way => way,
             };
             let earlier = match way {
-                Mending::Marker => self.add(Action::new(What::Marker, queue))?,
+                Mending::Marker => self.add(ProgramAction::new(What::Marker, queue))?,
                 _ => earlier,
             };
             match way {
@@ -198,13 +198,13 @@ impl Planner {
                     action.waits.sort_unstable();
                 }
                 Mending::Event | Mending::Marker | Mending::Host => {
-                    self.add(Action::host(What::Wait(earlier)))?;
+                    self.add(ProgramAction::host(What::Wait(earlier)))?;
                 }
                 Mending::Finish => {
-                    self.add(Action::host(What::Finish(queue)))?;
+                    self.add(ProgramAction::host(What::Finish(queue)))?;
                 }
                 Mending::Barrier => {
-                    self.add(Action::new(What::Barrier, queue))?;
+                    self.add(ProgramAction::new(What::Barrier, queue))?;
                 }
             }
         }

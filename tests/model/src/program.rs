@@ -348,7 +348,7 @@ impl What {
 
 /// An action with how it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
+pub struct ProgramAction {
     /// The work.
     pub what: What,
     /// Number of the queue, where it is a command.
@@ -363,7 +363,7 @@ pub struct Action {
     pub callback: bool,
 }
 
-impl Action {
+impl ProgramAction {
     /// With nothing special.
     pub fn new(what: What, queue: usize) -> Self {
         Self {
@@ -405,7 +405,7 @@ pub struct Program {
     /// The queues.
     pub queues: Vec<Queue>,
     /// The actions.
-    pub actions: Vec<Action>,
+    pub actions: Vec<ProgramAction>,
 }
 
 impl Program {
@@ -421,7 +421,7 @@ impl Program {
     }
 
     /// An action that comes next fails, or its event does: something in its wait list has failed. Then it has no effect.
-    pub fn would_fail(&self, action: &Action) -> bool {
+    pub fn would_fail(&self, action: &ProgramAction) -> bool {
         let fails = |&of: &usize| self.actions.get(of).is_some_and(|one| self.would_fail(one));
         matches!(action.what, What::Refuse(_) | What::Doomed) || action.waits.iter().any(fails)
     }
@@ -439,7 +439,7 @@ impl Program {
     /// How host and device share memory in it.
     pub fn sharing(&self) -> Sharing {
         let number = |operand: &Operand| matches!(operand, Operand::Number(_));
-        let follows = |action: &Action| match &action.what {
+        let follows = |action: &ProgramAction| match &action.what {
             What::Kernel { dst, src, .. } => number(dst) || number(src),
             _ => false,
         };

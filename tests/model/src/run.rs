@@ -326,7 +326,7 @@ impl Run<'_> {
         while let Some(&gate) = self.planner.state().closed.first() {
             let seen = self.open_gate(self.program.actions.len(), gate);
             result = result.and(seen);
-            let open = crate::program::Action::host(What::Open(gate));
+            let open = crate::program::ProgramAction::host(What::Open(gate));
             if self.planner.add(open).is_err() {
                 break;
             }

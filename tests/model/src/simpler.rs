@@ -5,7 +5,7 @@
 
 use crate::plan::{Mending, Planner};
 use crate::program::{
-    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Shape, Side, What,
+    Kind, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Shape, Side, What,
 };
 use std::ops::Range;
 
@@ -90,7 +90,7 @@ fn cost_of_kind(kind: Kind) -> usize {
     }
 }
 
-fn cost_of_action(action: &Action) -> usize {
+fn cost_of_action(action: &ProgramAction) -> usize {
     let flags = 10 * usize::from(action.event) + 15 * usize::from(action.callback);
     let flows = 5 * usize::from(action.what.can_block() && !action.blocking);
     let side = |side: &Side| 5 * usize::from(side.view > 0) + 3 * usize::from(side.at > 0);
@@ -254,7 +254,7 @@ fn shrink_size(what: &mut What, to: impl Fn(usize) -> usize) {
     }
 }
 
-fn change(action: &mut Action, change: Change) {
+fn change(action: &mut ProgramAction, change: Change) {
     match (change, &mut action.what) {
         (Change::Quiet, _) => (action.event, action.callback) = (false, false),
         (Change::Block, what) => action.blocking = what.can_block(),
@@ -417,7 +417,7 @@ pub fn replay(program: &Program, gone: &Range<usize>) -> Program {
 }
 
 /// An action that names others where they are now. None: one of them is gone.
-fn moved(action: &Action, now: &[Option<usize>]) -> Option<Action> {
+fn moved(action: &ProgramAction, now: &[Option<usize>]) -> Option<ProgramAction> {
     let mut action = action.clone();
     action.waits = action.waits.iter().filter_map(|&of| now[of]).collect();
     if let What::Unmap(of) | What::Wait(of) | What::Open(of) = &mut action.what {

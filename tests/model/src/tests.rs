@@ -4,7 +4,7 @@ use crate::expect::{expected, initial};
 use crate::generate::{generate, Scope};
 use crate::parse;
 use crate::plan::{Planner, Refusal};
-use crate::program::{Action, Program, What, FACTOR};
+use crate::program::{Program, ProgramAction, What, FACTOR};
 use crate::shrink::{shrink, Runs};
 use crate::simpler::{apply, cost, edits};
 use crate::worker::Outcome;
@@ -486,13 +486,13 @@ struct Fake;
 impl Runs for Fake {
     fn run(&mut self, program: &Program) -> Result<Outcome, String> {
         assert!(Planner::check(program).is_ok());
-        let writes = |action: &Action, of: usize| match &action.what {
+        let writes = |action: &ProgramAction, of: usize| match &action.what {
             What::Kernel { dst, .. } => {
                 matches!(dst, crate::program::Operand::Pointer(place) if place.memory == of)
             }
             _ => false,
         };
-        let reads_stale = |(index, action): (usize, &Action)| match &action.what {
+        let reads_stale = |(index, action): (usize, &ProgramAction)| match &action.what {
             What::Write(_, place, _) => {
                 let before = &program.actions[..index];
                 before.iter().any(|one| writes(one, place.memory))

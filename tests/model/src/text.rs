@@ -14,8 +14,8 @@
 //! mapped, `*m0@0` by a number that a kernel makes a pointer of. Rows are `bytes x rows : pitch : pitch`.
 
 use crate::program::{
-    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Thread, Usm,
-    What,
+    Kind, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Queue, Shape, Side,
+    Thread, Usm, What,
 };
 use std::fmt::{Display, Formatter, Result};
 
@@ -216,7 +216,7 @@ impl Display for What {
     }
 }
 
-impl Display for Action {
+impl Display for ProgramAction {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         if self.what.is_command() {
             write!(out, "q{} ", self.queue)?;

@@ -1,7 +1,9 @@
 //! Whether an action makes sense by itself: what it names exists at that time and has the bytes that are asked for.
 
 use crate::access::meet;
-use crate::program::{Action, Kind, MapHow, Operand, Place, Program, Shape, Side, Usm, What, MOST};
+use crate::program::{
+    Kind, MapHow, Operand, Place, Program, ProgramAction, Shape, Side, Usm, What, MOST,
+};
 use std::ops::Range;
 
 /// The objects that exist after the actions so far.
@@ -53,7 +55,7 @@ impl State {
     }
 
     /// An action has come.
-    pub fn push(&mut self, index: usize, action: &Action) {
+    pub fn push(&mut self, index: usize, action: &ProgramAction) {
         match action.what {
             What::Map(..) | What::SvmMap(..) => self.open.push(index),
             What::Unmap(map) => self.open.retain(|open| *open != map),
@@ -151,7 +153,7 @@ impl State {
         check(fits, "not rows of the image")
     }
 
-    fn transfer(&self, program: &Program, action: &Action, host_writes: bool) -> Verdict {
+    fn transfer(&self, program: &Program, action: &ProgramAction, host_writes: bool) -> Verdict {
         let (What::Read(side, place, shape) | What::Write(side, place, shape)) = action.what else {
             return Ok(());
         };
@@ -182,7 +184,7 @@ impl State {
         }
     }
 
-    fn memcpy(&self, program: &Program, action: &Action) -> Verdict {
+    fn memcpy(&self, program: &Program, action: &ProgramAction) -> Verdict {
         let What::Memcpy(dst, src, size, intel) = action.what else {
             return Ok(());
         };
@@ -232,7 +234,7 @@ impl State {
     }
 
     /// The action may come next, as far as it itself goes.
-    pub fn check(&self, program: &Program, action: &Action) -> Verdict {
+    pub fn check(&self, program: &Program, action: &ProgramAction) -> Verdict {
         let index = program.actions.len();
         check(index < MOST, "too many actions")?;
         let events = |of: &usize| {
@@ -332,7 +334,7 @@ impl State {
             What::Create(memory) => {
                 memory_exists(*memory)?;
                 let waits = program.memories[*memory].late && !self.objects[*memory];
-                let again = |one: &Action| one.what == What::Create(*memory);
+                let again = |one: &ProgramAction| one.what == What::Create(*memory);
                 check(waits && !program.actions.iter().any(again), "made already")
             }
             What::Release(memory) => {
@@ -342,7 +344,7 @@ impl State {
             }
             What::NewQueue(queue) => {
                 let late = program.queues.get(*queue).is_some_and(|queue| queue.late);
-                let again = |one: &Action| one.what == What::NewQueue(*queue);
+                let again = |one: &ProgramAction| one.what == What::NewQueue(*queue);
                 check(late && !program.actions.iter().any(again), "made already")
             }
             What::EndQueue(queue) | What::Flush(queue) | What::Finish(queue) => {

@@ -420,7 +420,7 @@ pub struct Global {
 pub enum Arg {
     /// A buffer with these bytes.
     Buffer(Vec<u8>),
-    Image(Image),
+    Image(ImageData),
     /// A pipe with so many packets, which a kernel of its own has written.
     Pipe(usize),
     /// Local memory of so many bytes.
@@ -439,7 +439,7 @@ pub const PACKET_FACTOR: u32 = 2_654_435_761;
 
 /// An image of texels with one or four channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
+pub struct ImageData {
     /// A channel in memory.
     pub channel: Scalar,
     pub channels: usize,

@@ -1,7 +1,7 @@
 //! A case: a program as text, what it is run on, and what it has to leave behind. Kept in files, and given to the process
 //! that runs it, in one form: OpenCL C with a head of comments.
 
-use crate::ast::{Arg, Image, Program, Range};
+use crate::ast::{Arg, ImageData, Program, Range};
 use crate::interpret::Results;
 use crate::print;
 use crate::types::Scalar;
@@ -21,7 +21,7 @@ pub enum CaseArg {
     Buffer(Vec<u8>),
     Local(usize),
     Value(Vec<u8>),
-    Image(Image),
+    Image(ImageData),
     Pipe(usize),
 }
 
@@ -170,7 +170,7 @@ impl Case {
                 CaseArg::Value(bytes) => writeln!(out, "//! value {}", plain(bytes)),
                 CaseArg::Local(size) => writeln!(out, "//! local {size}"),
                 CaseArg::Pipe(count) => writeln!(out, "//! pipe {count}"),
-                CaseArg::Image(Image {
+                CaseArg::Image(ImageData {
                     channel,
                     channels,
                     width,
@@ -243,7 +243,7 @@ impl Case {
                     let &[name, channels, width, height, data] = words.as_slice() else {
                         return None;
                     };
-                    case.args.push(CaseArg::Image(Image {
+                    case.args.push(CaseArg::Image(ImageData {
                         channel: CHANNELS
                             .into_iter()
                             .find(|channel| channel.name() == name)?,

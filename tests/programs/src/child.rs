@@ -1,7 +1,7 @@
 //! The process that runs cases: one line of numbers for each, then its text; an answer of one line. A process of its own,
 //! because a driver that crashes or hangs is a finding.
 
-use crate::ast::Image;
+use crate::ast::ImageData;
 use crate::case::{hex, Case, CaseArg};
 use crate::types::Scalar;
 use pumice_tests::sys::*;
@@ -49,7 +49,7 @@ impl Printed {
 }
 
 /// An image with its contents.
-fn new_image(setup: &Setup, image: &Image) -> Buffer {
+fn new_image(setup: &Setup, image: &ImageData) -> Buffer {
     let format = cl_image_format {
         image_channel_order: if image.channels == 4 { CL_RGBA } else { CL_R },
         image_channel_data_type: match image.channel {

@@ -11,7 +11,7 @@ use crate::ir::op::{Effect, IntCond, Op};
 use crate::native::llvm::{Label, LlvmType, LoopHint, Operand, StackSlot};
 use crate::native::strides::Class;
 use crate::native::tree::{
-    Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Loop, Select,
+    Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, LoopConstruct, Select,
 };
 
 /// Instructions that an arm may have to be run without asking whether there are lanes for it.
@@ -472,7 +472,7 @@ impl Emitter<'_> {
     }
 
     /// Writes a loop.
-    pub(super) fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
+    pub(super) fn repeat(&mut self, l: &LoopConstruct, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
         // Lanes that go on wait for those that leave at the same branch.
         let gather = self.classes.goes_back_softly(id);

@@ -15,11 +15,11 @@ use crate::ir::types::Type;
 use crate::native::classes::inside;
 use crate::native::llvm::{Cast, LlvmType, LoopHint, Operand};
 use crate::native::strides::{Class, Reach};
-use crate::native::tree::{Chain, Item, Loop};
+use crate::native::tree::{Chain, Item, LoopConstruct};
 use rustc_hash::FxHashSet;
 
 /// The values that pass between the lanes' loop and what is around it.
-pub struct Plan {
+pub struct SerialPlan {
     /// Values of before, which differ between lanes.
     ins: Vec<Value>,
     /// Values of the loop that are used after it.
@@ -50,7 +50,7 @@ fn has_loop(chain: &Chain) -> bool {
 
 impl Emitter<'_> {
     /// How to write a loop so, if that is right and worth it.
-    pub(super) fn plan(&self, l: &Loop) -> Option<Plan> {
+    pub(super) fn plan(&self, l: &LoopConstruct) -> Option<SerialPlan> {
         let (func, tree, id) = (self.func, self.tree, l.construct);
         if self.is_alone() || !self.classes.is_leaking(id) || tree.edges_in[l.merge] == 0 {
             return None;
@@ -133,7 +133,7 @@ impl Emitter<'_> {
             func.ty(value) != Type::Bool && self.classes.of(value) == Class::Varying
         };
         let merge = &func.blocks[l.merge].params;
-        (outs.iter().all(fits) && merge.iter().all(fits)).then_some(Plan {
+        (outs.iter().all(fits) && merge.iter().all(fits)).then_some(SerialPlan {
             ins,
             outs,
             is_short: count <= SHORT && !has_loop(&l.body) && !has_loop(&l.latch),
@@ -143,8 +143,8 @@ impl Emitter<'_> {
     /// Writes a loop so.
     pub(super) fn one_by_one(
         &mut self,
-        l: &Loop,
-        plan: &Plan,
+        l: &LoopConstruct,
+        plan: &SerialPlan,
         cx: Context,
     ) -> Result<Option<Context>> {
         let func = self.func;

@@ -99,7 +99,7 @@ pub enum Size {
 }
 
 /// The memory to lower.
-pub struct Plan {
+pub struct ByteArrayPlan {
     /// Address space.
     pub space: Space,
     /// Storage of the arrays.
@@ -142,7 +142,7 @@ struct Class {
 
 struct Lower<'f> {
     func: &'f mut Function,
-    plan: Plan,
+    plan: ByteArrayPlan,
     parent: Vec<u32>,
     classes: Vec<Class>,
     class_of_root: FxHashMap<u32, usize>,
@@ -170,7 +170,7 @@ enum Offset {
 }
 
 /// Runs the lowering. Returns the bytes of fixed size.
-pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
+pub fn run(func: &mut Function, plan: ByteArrayPlan) -> Result<u32> {
     let count = func.values.len();
     let first_own = func.insts.len();
     let mut lower = Lower {

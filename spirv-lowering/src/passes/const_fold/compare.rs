@@ -1,6 +1,6 @@
 //! Simplifies comparisons and selections.
 
-use super::{Action, Folder};
+use super::{FoldResult, Folder};
 use crate::ir::entity::Value;
 use crate::ir::fold::sext;
 use crate::ir::function::Values;
@@ -8,17 +8,17 @@ use crate::ir::op::{FloatCond, IntCond, Op};
 use crate::ir::types::Type;
 
 impl Folder<'_> {
-    pub(super) fn icmp(&mut self, cond: IntCond, a: Value, b: Value) -> Action {
+    pub(super) fn icmp(&mut self, cond: IntCond, a: Value, b: Value) -> FoldResult {
         let ty = self.func.ty(a);
-        let two = |cond, x, y| Action::Rewrite(Op::ICmp(cond), Values::from_slice(&[x, y]));
-        let one = |op, x| Action::Rewrite(op, Values::from_slice(&[x]));
+        let two = |cond, x, y| FoldResult::Rewrite(Op::ICmp(cond), Values::from_slice(&[x, y]));
+        let one = |op, x| FoldResult::Rewrite(op, Values::from_slice(&[x]));
         if self.c(a).is_some() && self.c(b).is_none() {
             return two(swap(cond), b, a);
         }
         if a == b {
             use IntCond::*;
             let holds = matches!(cond, Eq | Sle | Sge | Ule | Uge);
-            return Action::Value(self.constant(Type::Bool, holds.into()));
+            return FoldResult::Value(self.constant(Type::Bool, holds.into()));
         }
         let (da, db) = (self.def(a), self.def(b));
         // Both extended in the same way.
@@ -31,17 +31,17 @@ impl Folder<'_> {
             }
         }
         let Some(k) = self.c(b) else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         if ty == Type::Bool {
             return match (cond, k) {
-                (IntCond::Eq, 1) | (IntCond::Ne, 0) => Action::Value(a),
+                (IntCond::Eq, 1) | (IntCond::Ne, 0) => FoldResult::Value(a),
                 _ => one(Op::Not, a),
             };
         }
         match (cond, k) {
-            (IntCond::Ult, 0) => return Action::Value(self.constant(Type::Bool, 0)),
-            (IntCond::Uge, 0) => return Action::Value(self.constant(Type::Bool, 1)),
+            (IntCond::Ult, 0) => return FoldResult::Value(self.constant(Type::Bool, 0)),
+            (IntCond::Uge, 0) => return FoldResult::Value(self.constant(Type::Bool, 1)),
             (IntCond::Ult, 1) | (IntCond::Ule, 0) => {
                 let zero = self.constant(ty, 0);
                 return two(IntCond::Eq, a, zero);
@@ -54,10 +54,10 @@ impl Folder<'_> {
         }
         let equality = matches!(cond, IntCond::Eq | IntCond::Ne);
         let Some((inner, args)) = da else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         let Some(&x) = args.first() else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         let y = args.get(1).copied();
         let z = args.get(2).copied();
@@ -67,17 +67,17 @@ impl Folder<'_> {
                 // 0 or 1 compared with k.
                 let at = |n| crate::ir::fold::int_compare(cond, ty, n, k);
                 match (at(0), at(1)) {
-                    (false, true) => Action::Value(x),
+                    (false, true) => FoldResult::Value(x),
                     (true, false) => one(Op::Not, x),
-                    (always, _) => Action::Value(self.constant(Type::Bool, always.into())),
+                    (always, _) => FoldResult::Value(self.constant(Type::Bool, always.into())),
                 }
             }
             Op::SExt if xt == Type::Bool => {
                 let at = |n| crate::ir::fold::int_compare(cond, ty, n, k);
                 match (at(0), at(ty.mask())) {
-                    (false, true) => Action::Value(x),
+                    (false, true) => FoldResult::Value(x),
                     (true, false) => one(Op::Not, x),
-                    (always, _) => Action::Value(self.constant(Type::Bool, always.into())),
+                    (always, _) => FoldResult::Value(self.constant(Type::Bool, always.into())),
                 }
             }
             Op::ZExt if k & !xt.mask() == 0 => {
@@ -87,7 +87,7 @@ impl Folder<'_> {
             Op::SExt => {
                 let wide = sext(xt, k) as u64 & ty.mask();
                 if wide != k {
-                    return Action::Keep;
+                    return FoldResult::Keep;
                 }
                 let k = self.constant(xt, k);
                 two(cond, x, k)
@@ -97,7 +97,7 @@ impl Folder<'_> {
                     let k = self.constant(ty, k.wrapping_sub(c));
                     two(cond, x, k)
                 }
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             Op::Xor if equality => match y.and_then(|y| self.c(y)) {
                 Some(c) => {
@@ -106,68 +106,68 @@ impl Folder<'_> {
                 }
                 None if k == 0 => match y {
                     Some(y) => two(cond, x, y),
-                    None => Action::Keep,
+                    None => FoldResult::Keep,
                 },
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             Op::ISub if equality && k == 0 => match y {
                 Some(y) => two(cond, x, y),
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             Op::Select => {
                 let arms = (y.and_then(|v| self.c(v)), z.and_then(|v| self.c(v)));
                 let (Some(t), Some(f)) = arms else {
-                    return Action::Keep;
+                    return FoldResult::Keep;
                 };
                 let at = |n| crate::ir::fold::int_compare(cond, ty, n, k);
                 match (at(t), at(f)) {
-                    (true, false) => Action::Value(x),
+                    (true, false) => FoldResult::Value(x),
                     (false, true) => one(Op::Not, x),
-                    (always, _) => Action::Value(self.constant(Type::Bool, always.into())),
+                    (always, _) => FoldResult::Value(self.constant(Type::Bool, always.into())),
                 }
             }
-            _ => Action::Keep,
+            _ => FoldResult::Keep,
         }
     }
 
-    pub(super) fn fcmp(&mut self, cond: FloatCond, a: Value, b: Value) -> Action {
+    pub(super) fn fcmp(&mut self, cond: FloatCond, a: Value, b: Value) -> FoldResult {
         if self.c(a).is_some() && self.c(b).is_none() {
             let args = Values::from_slice(&[b, a]);
-            return Action::Rewrite(Op::FCmp(swap_float(cond)), args);
+            return FoldResult::Rewrite(Op::FCmp(swap_float(cond)), args);
         }
-        Action::Keep
+        FoldResult::Keep
     }
 
-    pub(super) fn select(&mut self, ty: Type, c: Value, a: Value, b: Value) -> Action {
+    pub(super) fn select(&mut self, ty: Type, c: Value, a: Value, b: Value) -> FoldResult {
         let args = |list: &[Value]| Values::from_slice(list);
         if let Some(bits) = self.c(c) {
-            return Action::Value(if bits & 1 != 0 { a } else { b });
+            return FoldResult::Value(if bits & 1 != 0 { a } else { b });
         }
         if a == b || self.is_undef(b) {
-            return Action::Value(a);
+            return FoldResult::Value(a);
         }
         if self.is_undef(a) {
-            return Action::Value(b);
+            return FoldResult::Value(b);
         }
         if let Some((Op::Not, inner)) = self.def(c) {
             let inner = inner[0];
-            return Action::Rewrite(Op::Select, args(&[inner, b, a]));
+            return FoldResult::Rewrite(Op::Select, args(&[inner, b, a]));
         }
         let (ca, cb) = (self.c(a), self.c(b));
         if ty == Type::Bool {
             return match (ca, cb) {
-                (Some(1), Some(0)) => Action::Value(c),
-                (Some(0), Some(1)) => Action::Rewrite(Op::Not, args(&[c])),
-                (Some(1), _) => Action::Rewrite(Op::Or, args(&[c, b])),
-                (_, Some(0)) => Action::Rewrite(Op::And, args(&[c, a])),
-                _ => Action::Keep,
+                (Some(1), Some(0)) => FoldResult::Value(c),
+                (Some(0), Some(1)) => FoldResult::Rewrite(Op::Not, args(&[c])),
+                (Some(1), _) => FoldResult::Rewrite(Op::Or, args(&[c, b])),
+                (_, Some(0)) => FoldResult::Rewrite(Op::And, args(&[c, a])),
+                _ => FoldResult::Keep,
             };
         }
         if ty.is_int() {
             match (ca, cb) {
-                (Some(1), Some(0)) => return Action::Rewrite(Op::ZExt, args(&[c])),
+                (Some(1), Some(0)) => return FoldResult::Rewrite(Op::ZExt, args(&[c])),
                 (Some(m), Some(0)) if m == ty.mask() => {
-                    return Action::Rewrite(Op::SExt, args(&[c]))
+                    return FoldResult::Rewrite(Op::SExt, args(&[c]))
                 }
                 _ => {}
             }
@@ -175,15 +175,15 @@ impl Folder<'_> {
         // An arm that selects by the same condition.
         if let Some((Op::Select, inner)) = self.def(a) {
             if inner[0] == c {
-                return Action::Rewrite(Op::Select, args(&[c, inner[1], b]));
+                return FoldResult::Rewrite(Op::Select, args(&[c, inner[1], b]));
             }
         }
         if let Some((Op::Select, inner)) = self.def(b) {
             if inner[0] == c {
-                return Action::Rewrite(Op::Select, args(&[c, a, inner[2]]));
+                return FoldResult::Rewrite(Op::Select, args(&[c, a, inner[2]]));
             }
         }
-        Action::Keep
+        FoldResult::Keep
     }
 }
 

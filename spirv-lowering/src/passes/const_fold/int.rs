@@ -1,6 +1,6 @@
 //! Simplifies operations on two integers.
 
-use super::{Action, Folder};
+use super::{FoldResult, Folder};
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
 use crate::ir::op::Op;
@@ -15,26 +15,26 @@ struct ShiftedBits {
 }
 
 impl Folder<'_> {
-    pub(super) fn int2(&mut self, op: Op, ty: Type, a: Value, b: Value) -> Action {
+    pub(super) fn int2(&mut self, op: Op, ty: Type, a: Value, b: Value) -> FoldResult {
         let bits = u64::from(ty.bits());
         let mask = ty.mask();
         let (ca, cb) = (self.c(a), self.c(b));
-        let two = |op, x, y| Action::Rewrite(op, Values::from_slice(&[x, y]));
-        let one = |op, x| Action::Rewrite(op, Values::from_slice(&[x]));
+        let two = |op, x, y| FoldResult::Rewrite(op, Values::from_slice(&[x, y]));
+        let one = |op, x| FoldResult::Rewrite(op, Values::from_slice(&[x]));
         if ca.is_some() && cb.is_none() && op.is_commutative() {
             return two(op, b, a);
         }
         if a == b {
             match op {
-                Op::ISub | Op::Xor => return Action::Value(self.constant(ty, 0)),
+                Op::ISub | Op::Xor => return FoldResult::Value(self.constant(ty, 0)),
                 Op::And | Op::Or | Op::SMin | Op::SMax | Op::UMin | Op::UMax => {
-                    return Action::Value(a)
+                    return FoldResult::Value(a)
                 }
                 _ => {}
             }
         }
         if ca == Some(0) && matches!(op, Op::Shl | Op::LShr | Op::AShr | Op::UDiv | Op::URem) {
-            return Action::Value(a);
+            return FoldResult::Value(a);
         }
         if let Some(action) = self.of_widened(op, ty, a, b) {
             return action;
@@ -52,11 +52,11 @@ impl Folder<'_> {
                 (Op::IAdd, _, Some((Op::INeg, args))) => two(Op::ISub, a, args[0]),
                 (Op::IAdd, Some((Op::INeg, args)), _) => two(Op::ISub, b, args[0]),
                 (Op::ISub, _, Some((Op::INeg, args))) => two(Op::IAdd, a, args[0]),
-                (Op::ISub, Some((Op::IAdd, args)), _) if args[0] == b => Action::Value(args[1]),
-                (Op::ISub, Some((Op::IAdd, args)), _) if args[1] == b => Action::Value(args[0]),
-                (Op::IAdd, Some((Op::ISub, args)), _) if args[1] == b => Action::Value(args[0]),
-                (Op::IAdd, _, Some((Op::ISub, args))) if args[1] == a => Action::Value(args[0]),
-                _ => Action::Keep,
+                (Op::ISub, Some((Op::IAdd, args)), _) if args[0] == b => FoldResult::Value(args[1]),
+                (Op::ISub, Some((Op::IAdd, args)), _) if args[1] == b => FoldResult::Value(args[0]),
+                (Op::IAdd, Some((Op::ISub, args)), _) if args[1] == b => FoldResult::Value(args[0]),
+                (Op::IAdd, _, Some((Op::ISub, args))) if args[1] == a => FoldResult::Value(args[0]),
+                _ => FoldResult::Keep,
             };
         };
         // The second operand is the constant k.
@@ -66,14 +66,14 @@ impl Folder<'_> {
                 return two(Op::IAdd, a, k);
             }
             Op::IAdd | Op::Or | Op::Xor | Op::Shl | Op::LShr | Op::AShr if k == 0 => {
-                return Action::Value(a)
+                return FoldResult::Value(a)
             }
-            Op::And | Op::IMul | Op::UMulHi if k == 0 => return Action::Value(b),
-            Op::And if k == mask => return Action::Value(a),
-            Op::Or if k == mask => return Action::Value(b),
+            Op::And | Op::IMul | Op::UMulHi if k == 0 => return FoldResult::Value(b),
+            Op::And if k == mask => return FoldResult::Value(a),
+            Op::Or if k == mask => return FoldResult::Value(b),
             Op::Xor if k == mask => return one(Op::Not, a),
-            Op::IMul | Op::UDiv | Op::SDiv if k == 1 => return Action::Value(a),
-            Op::URem | Op::SRem if k == 1 => return Action::Value(self.constant(ty, 0)),
+            Op::IMul | Op::UDiv | Op::SDiv if k == 1 => return FoldResult::Value(a),
+            Op::URem | Op::SRem if k == 1 => return FoldResult::Value(self.constant(ty, 0)),
             Op::IMul if k == mask => return one(Op::INeg, a),
             Op::IMul if k.is_power_of_two() => {
                 let amount = self.constant(ty, k.trailing_zeros().into());
@@ -87,28 +87,28 @@ impl Folder<'_> {
                 let low = self.constant(ty, k - 1);
                 return two(Op::And, a, low);
             }
-            Op::UMin if k == 0 => return Action::Value(b),
-            Op::UMin if k == mask => return Action::Value(a),
-            Op::UMax if k == 0 => return Action::Value(a),
-            Op::UMax if k == mask => return Action::Value(b),
+            Op::UMin if k == 0 => return FoldResult::Value(b),
+            Op::UMin if k == mask => return FoldResult::Value(a),
+            Op::UMax if k == 0 => return FoldResult::Value(a),
+            Op::UMax if k == mask => return FoldResult::Value(b),
             _ => {}
         }
         // Chains: (x op c) op k.
         let Some((inner, args)) = self.def(a) else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         let Some(&x) = args.first() else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         if let (Op::And, Op::ZExt) = (op, inner) {
             // The mask keeps all that the extension left.
             let low = self.func.ty(x).mask();
             if k & low == low {
-                return Action::Value(a);
+                return FoldResult::Value(a);
             }
         }
         let Some(c) = args.get(1).and_then(|&v| self.c(v)) else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         // Masks that keep all or nothing of what a shift left.
         if op == Op::And {
@@ -119,10 +119,10 @@ impl Folder<'_> {
                 _ => mask,
             };
             if left & !k == 0 {
-                return Action::Value(a);
+                return FoldResult::Value(a);
             }
             if left & k == 0 {
-                return Action::Value(self.constant(ty, 0));
+                return FoldResult::Value(self.constant(ty, 0));
             }
         }
         let (op, k) = match (op, inner) {
@@ -135,7 +135,7 @@ impl Folder<'_> {
             (Op::Xor, Op::Xor) => (op, c ^ k),
             (Op::Shl, Op::Shl) | (Op::LShr, Op::LShr) if c < bits && k < bits => {
                 if c + k >= bits {
-                    return Action::Value(self.constant(ty, 0));
+                    return FoldResult::Value(self.constant(ty, 0));
                 }
                 (op, c + k)
             }
@@ -143,7 +143,7 @@ impl Folder<'_> {
             (Op::LShr, Op::Shl) if c == k && k < bits => (Op::And, mask >> k),
             (Op::Shl, Op::LShr) if c == k && k < bits => (Op::And, mask << k),
             (Op::Xor, Op::Not) => (Op::Xor, !k),
-            _ => return Action::Keep,
+            _ => return FoldResult::Keep,
         };
         let k = self.constant(ty, k);
         two(op, x, k)
@@ -186,7 +186,7 @@ impl Folder<'_> {
     }
 
     /// Joins two parts of one value by `or` into one part, if their relative position is unchanged.
-    fn join_parts(&mut self, ty: Type, a: Value, b: Value) -> Option<Action> {
+    fn join_parts(&mut self, ty: Type, a: Value, b: Value) -> Option<FoldResult> {
         let (p, q) = (self.part(ty, a), self.part(ty, b));
         if p.x != q.x || p.shift != q.shift || p.shift.unsigned_abs() >= u64::from(ty.bits()) {
             return None;
@@ -206,15 +206,18 @@ impl Folder<'_> {
             (p.x, ty.mask())
         };
         if all & !mask == 0 {
-            return Some(Action::Value(moved));
+            return Some(FoldResult::Value(moved));
         }
         let mask = self.constant(ty, mask);
-        Some(Action::Rewrite(Op::And, Values::from_slice(&[moved, mask])))
+        Some(FoldResult::Rewrite(
+            Op::And,
+            Values::from_slice(&[moved, mask]),
+        ))
     }
 
     /// Moves an operation on zero-extended values before the extension, where the result is the
     /// same.
-    fn of_widened(&mut self, op: Op, ty: Type, a: Value, b: Value) -> Option<Action> {
+    fn of_widened(&mut self, op: Op, ty: Type, a: Value, b: Value) -> Option<FoldResult> {
         // The operand that is an extension gives the narrow type; the other is one too, or a constant that fits.
         let extended = |v: Value| match self.def(v) {
             Some((Op::ZExt, args)) => Some((args[0], self.func.ty(args[0]))),
@@ -230,7 +233,7 @@ impl Folder<'_> {
             (None, Some(k)) => (k & !from.mask() == 0).then_some(Err(k)),
             _ => None,
         };
-        let two = |op, x, y| Some(Action::Rewrite(op, Values::from_slice(&[x, y])));
+        let two = |op, x, y| Some(FoldResult::Rewrite(op, Values::from_slice(&[x, y])));
         match op {
             Op::LShr | Op::AShr => {
                 let (inner, k) = (x?.0, self.c(b)?);
@@ -238,17 +241,17 @@ impl Folder<'_> {
                     return None;
                 }
                 if k >= u64::from(from.bits()) {
-                    return Some(Action::Value(self.constant(ty, 0)));
+                    return Some(FoldResult::Value(self.constant(ty, 0)));
                 }
                 let k = self.constant(from, k);
                 let value = self.emit(Op::LShr, &[inner, k], from);
-                return Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])));
+                return Some(FoldResult::Rewrite(Op::ZExt, Values::from_slice(&[value])));
             }
             Op::And if x.is_some() && self.c(b).is_some() => {
                 let (inner, k) = (x?.0, self.c(b)?);
                 let k = self.constant(from, k);
                 let value = self.emit(Op::And, &[inner, k], from);
-                return Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])));
+                return Some(FoldResult::Rewrite(Op::ZExt, Values::from_slice(&[value])));
             }
             Op::SDiv | Op::SRem | Op::SMin | Op::SMax => {
                 if narrow(a, x).is_none() || narrow(b, y).is_none() {
@@ -277,6 +280,6 @@ impl Folder<'_> {
         let x = x.unwrap_or_else(|k| self.constant(from, k));
         let y = y.unwrap_or_else(|k| self.constant(from, k));
         let value = self.emit(op, &[x, y], from);
-        Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])))
+        Some(FoldResult::Rewrite(Op::ZExt, Values::from_slice(&[value])))
     }
 }

@@ -78,7 +78,7 @@ fn is_pooled(op: Op) -> bool {
 }
 
 /// The change to an instruction.
-enum Action {
+enum FoldResult {
     Keep,
     Value(Value),
     Rewrite(Op, Values),
@@ -186,13 +186,13 @@ impl Folder<'_> {
                 return;
             }
             match self.simplify(inst, ty) {
-                Action::Keep => break,
-                Action::Value(value) => {
+                FoldResult::Keep => break,
+                FoldResult::Value(value) => {
                     self.subst.set(result, value);
                     self.changed = true;
                     return;
                 }
-                Action::Rewrite(op, args) => {
+                FoldResult::Rewrite(op, args) => {
                     self.func.insts[inst].op = op;
                     self.func.insts[inst].args = args;
                     self.changed = true;
@@ -219,7 +219,7 @@ impl Folder<'_> {
         }
     }
 
-    fn simplify(&mut self, inst: Inst, ty: Type) -> Action {
+    fn simplify(&mut self, inst: Inst, ty: Type) -> FoldResult {
         let data = &self.func.insts[inst];
         let (op, fp) = (data.op, data.fp);
         let args = data.args.clone();
@@ -231,45 +231,47 @@ impl Folder<'_> {
             (_, &[a, b]) if ty.is_float() => self.float2(op, fp, ty, a, b),
             (_, &[a, b]) if ty.is_int() || ty == Type::Bool => self.int2(op, ty, a, b),
             (_, &[a]) => self.unary(op, fp, ty, a),
-            _ => Action::Keep,
+            _ => FoldResult::Keep,
         }
     }
 
-    fn unary(&mut self, op: Op, _fp: FpFlags, ty: Type, a: Value) -> Action {
+    fn unary(&mut self, op: Op, _fp: FpFlags, ty: Type, a: Value) -> FoldResult {
         let from = self.func.ty(a);
         let Some((inner, inner_args)) = self.def(a) else {
             return match op {
-                Op::Bitcast | Op::SpaceCast if from == ty => Action::Value(a),
-                _ => Action::Keep,
+                Op::Bitcast | Op::SpaceCast if from == ty => FoldResult::Value(a),
+                _ => FoldResult::Keep,
             };
         };
         let Some(&x) = inner_args.first() else {
             return match op {
-                Op::Bitcast | Op::SpaceCast if from == ty => Action::Value(a),
-                _ => Action::Keep,
+                Op::Bitcast | Op::SpaceCast if from == ty => FoldResult::Value(a),
+                _ => FoldResult::Keep,
             };
         };
         let y = inner_args.get(1).copied();
         let xt = self.func.ty(x);
-        let one = |op, x| Action::Rewrite(op, Values::from_slice(&[x]));
-        let two = |op, x, y| Action::Rewrite(op, Values::from_slice(&[x, y]));
+        let one = |op, x| FoldResult::Rewrite(op, Values::from_slice(&[x]));
+        let two = |op, x, y| FoldResult::Rewrite(op, Values::from_slice(&[x, y]));
         match (op, inner) {
-            (Op::Bitcast | Op::SpaceCast, _) if from == ty => Action::Value(a),
-            (Op::Not, Op::Not) | (Op::INeg, Op::INeg) | (Op::FNeg, Op::FNeg) => Action::Value(x),
-            (Op::BitReverse, Op::BitReverse) => Action::Value(x),
-            (Op::FAbs, Op::FAbs) => Action::Value(a),
+            (Op::Bitcast | Op::SpaceCast, _) if from == ty => FoldResult::Value(a),
+            (Op::Not, Op::Not) | (Op::INeg, Op::INeg) | (Op::FNeg, Op::FNeg) => {
+                FoldResult::Value(x)
+            }
+            (Op::BitReverse, Op::BitReverse) => FoldResult::Value(x),
+            (Op::FAbs, Op::FAbs) => FoldResult::Value(a),
             (Op::FAbs, Op::FNeg) => one(Op::FAbs, x),
             (Op::INeg, Op::ISub) => match y {
                 Some(y) => two(Op::ISub, y, x),
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             (Op::Not, Op::ICmp(cond)) => match y {
                 Some(y) => two(Op::ICmp(invert(cond)), x, y),
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             (Op::Not, Op::FCmp(cond)) => match y {
                 Some(y) => two(Op::FCmp(invert_float(cond)), x, y),
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             // LLVM writes the clearing of a sign bit so; a device that flushes subnormals would flush here.
             (Op::Bitcast, Op::FAbs | Op::FNeg) if ty.is_int() => {
@@ -283,16 +285,16 @@ impl Folder<'_> {
                     two(Op::Xor, bits, mask)
                 }
             }
-            (Op::Bitcast, Op::Bitcast) if xt == ty => Action::Value(x),
+            (Op::Bitcast, Op::Bitcast) if xt == ty => FoldResult::Value(x),
             (Op::Bitcast, Op::Bitcast) => one(Op::Bitcast, x),
-            (Op::PtrToInt, Op::IntToPtr) => Action::Value(x),
+            (Op::PtrToInt, Op::IntToPtr) => FoldResult::Value(x),
             (Op::ImageNumber, Op::ImageAt(_)) | (Op::ImageAt(_), Op::ImageNumber) => {
-                Action::Value(x)
+                FoldResult::Value(x)
             }
             (Op::SamplerWord, Op::SamplerAt) => one(Op::Trunc, x),
-            (Op::IntToPtr, Op::PtrToInt) if xt == ty => Action::Value(x),
+            (Op::IntToPtr, Op::PtrToInt) if xt == ty => FoldResult::Value(x),
             (Op::SpaceCast, Op::SpaceCast) if xt == ty && from == Type::Ptr(Space::Generic) => {
-                Action::Value(x)
+                FoldResult::Value(x)
             }
             (Op::PtrIsIn(space), Op::SpaceCast)
                 if xt.space().is_some_and(|s| s != Space::Generic)
@@ -300,13 +302,13 @@ impl Folder<'_> {
             {
                 // A null pointer may be said to be anywhere.
                 let holds = xt.space() == Some(space);
-                Action::Value(self.constant(Type::Bool, holds.into()))
+                FoldResult::Value(self.constant(Type::Bool, holds.into()))
             }
             (Op::PtrIsIn(_), Op::PtrAdd) => one(op, x),
             (Op::Trunc, Op::Trunc) => one(Op::Trunc, x),
             (Op::Trunc, Op::ZExt | Op::SExt) => {
                 if xt == ty {
-                    Action::Value(x)
+                    FoldResult::Value(x)
                 } else if xt.bits() < ty.bits() {
                     one(inner, x)
                 } else {
@@ -321,7 +323,7 @@ impl Folder<'_> {
             }
             (Op::Trunc, Op::IAdd | Op::ISub | Op::IMul | Op::And | Op::Or | Op::Xor) => match y {
                 Some(y) => self.narrow(inner, ty, x, y),
-                None => Action::Keep,
+                None => FoldResult::Keep,
             },
             (Op::Trunc, Op::Shl) => match y.and_then(|y| self.c(y)) {
                 Some(amount) if amount < u64::from(ty.bits()) => match self.narrowed(x, ty) {
@@ -330,9 +332,9 @@ impl Folder<'_> {
                         let amount = self.constant(ty, amount);
                         two(Op::Shl, x, amount)
                     }
-                    None => Action::Keep,
+                    None => FoldResult::Keep,
                 },
-                _ => Action::Keep,
+                _ => FoldResult::Keep,
             },
             (Op::ZExt, Op::ZExt) | (Op::SExt, Op::SExt) => one(op, x),
             (Op::SExt, Op::ZExt) => one(Op::ZExt, x),
@@ -342,8 +344,10 @@ impl Folder<'_> {
             }
             (Op::SToF(r) | Op::UToF(r), Op::ZExt) if xt.is_int() => one(Op::UToF(r), x),
             (Op::SToF(_), Op::SExt) if xt.is_int() => one(op, x),
-            (Op::FConv(_), Op::FConv(_)) if xt == ty && from.bits() > xt.bits() => Action::Value(x),
-            _ => Action::Keep,
+            (Op::FConv(_), Op::FConv(_)) if xt == ty && from.bits() > xt.bits() => {
+                FoldResult::Value(x)
+            }
+            _ => FoldResult::Keep,
         }
     }
 
@@ -375,20 +379,20 @@ impl Folder<'_> {
     }
 
     /// Narrows arithmetic on extended values whose result is truncated.
-    fn narrow(&mut self, op: Op, ty: Type, x: Value, y: Value) -> Action {
+    fn narrow(&mut self, op: Op, ty: Type, x: Value, y: Value) -> FoldResult {
         let (Some(x), Some(y)) = (self.narrowed(x, ty), self.narrowed(y, ty)) else {
-            return Action::Keep;
+            return FoldResult::Keep;
         };
         let x = self.make_narrow(x, ty);
         let y = self.make_narrow(y, ty);
-        Action::Rewrite(op, Values::from_slice(&[x, y]))
+        FoldResult::Rewrite(op, Values::from_slice(&[x, y]))
     }
 
-    fn ptr_add(&mut self, ty: Type, p: Value, offset: Value) -> Action {
-        let two = |x, y| Action::Rewrite(Op::PtrAdd, Values::from_slice(&[x, y]));
+    fn ptr_add(&mut self, ty: Type, p: Value, offset: Value) -> FoldResult {
+        let two = |x, y| FoldResult::Rewrite(Op::PtrAdd, Values::from_slice(&[x, y]));
         let k = self.c(offset);
         if k == Some(0) {
-            return Action::Value(p);
+            return FoldResult::Value(p);
         }
         if let Some((Op::PtrAdd, inner)) = self.def(p) {
             let (base, first) = (inner[0], inner[1]);
@@ -414,12 +418,12 @@ impl Folder<'_> {
                 }
             }
         }
-        Action::Keep
+        FoldResult::Keep
     }
 
-    fn float2(&mut self, op: Op, fp: FpFlags, ty: Type, a: Value, b: Value) -> Action {
-        let two = |op, x, y| Action::Rewrite(op, Values::from_slice(&[x, y]));
-        let one = |op, x| Action::Rewrite(op, Values::from_slice(&[x]));
+    fn float2(&mut self, op: Op, fp: FpFlags, ty: Type, a: Value, b: Value) -> FoldResult {
+        let two = |op, x, y| FoldResult::Rewrite(op, Values::from_slice(&[x, y]));
+        let one = |op, x| FoldResult::Rewrite(op, Values::from_slice(&[x]));
         if self.c(a).is_some() && self.c(b).is_none() && op.is_commutative() {
             return two(op, b, a);
         }
@@ -429,17 +433,17 @@ impl Folder<'_> {
             _ => (0x3ff0_0000_0000_0000, 1 << 63),
         };
         match (op, self.c(b)) {
-            (Op::FMul | Op::FDiv, Some(k)) if k == number_one => return Action::Value(a),
+            (Op::FMul | Op::FDiv, Some(k)) if k == number_one => return FoldResult::Value(a),
             (Op::FMul | Op::FDiv, Some(k)) if k == number_one | sign => return one(Op::FNeg, a),
-            (Op::FSub, Some(0)) => return Action::Value(a),
-            (Op::FAdd, Some(k)) if k == sign => return Action::Value(a),
+            (Op::FSub, Some(0)) => return FoldResult::Value(a),
+            (Op::FAdd, Some(k)) if k == sign => return FoldResult::Value(a),
             (Op::FAdd, Some(0)) | (Op::FSub, Some(_))
                 if fp.has(FpFlags::NSZ) && self.c(b).is_some_and(|k| k & !sign == 0) =>
             {
-                return Action::Value(a);
+                return FoldResult::Value(a);
             }
             (Op::FMul, Some(0)) if fp.has(FpFlags::NNAN | FpFlags::NSZ) => {
-                return Action::Value(b);
+                return FoldResult::Value(b);
             }
             (Op::FDiv, Some(k)) => {
                 let exact = self.reciprocal(ty, k, fp.has(FpFlags::ARCP));
@@ -455,8 +459,8 @@ impl Folder<'_> {
             (Op::FAdd, Some((Op::FNeg, inner)), _) => two(Op::FSub, b, inner[0]),
             (Op::FSub, _, Some((Op::FNeg, inner))) => two(Op::FAdd, a, inner[0]),
             (Op::FMul | Op::FDiv, Some((Op::FNeg, x)), Some((Op::FNeg, y))) => two(op, x[0], y[0]),
-            (Op::FMin | Op::FMax, ..) if a == b => Action::Value(a),
-            _ => Action::Keep,
+            (Op::FMin | Op::FMax, ..) if a == b => FoldResult::Value(a),
+            _ => FoldResult::Keep,
         }
     }
 

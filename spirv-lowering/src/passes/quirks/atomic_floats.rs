@@ -3,7 +3,7 @@
 //! without a sign for one with. So `atomic_max(p, as_uint(x * x))`. What it does lane by lane with doubles ends the process,
 //! too, where the processor has no AVX-512.
 
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::edit::unknown_zero::hide;
 use crate::error::Result;
 use crate::ir::entity::Value;
@@ -41,7 +41,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         let Some(&operand) = data.args.get(1) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         for at in operands(&data.op, r.func.ty(operand).bits()) {
             let value = r.resolve(r.func.insts[inst].args[at]);
@@ -51,7 +51,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
                 changed = true;
             }
         }
-        Ok(Action::Keep)
+        Ok(InstEdit::Keep)
     })?;
     Ok(changed)
 }

@@ -5,7 +5,7 @@
 //! - of 64 bits of which 32 are the sign's: Mesa's NIR before 24.1.3 compares with a constant in 32 bits, and has 2^31 for the least
 //!   number of that width, so that `(long)i < 5` is never true. The constant may be one only once a loop is unrolled.
 
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -27,10 +27,10 @@ pub fn run(func: &mut Function, which: Compares) -> Result<bool> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let (Op::ICmp(cond), &[a, b]) = (&data.op, data.args.as_slice()) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let Some(unsigned) = of_flipped(*cond) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let (a, b) = (r.resolve(a), r.resolve(b));
         let is_wrong = |value| {
@@ -38,7 +38,7 @@ pub fn run(func: &mut Function, which: Compares) -> Result<bool> {
                 || which.of_extended && extended(r.func, value)
         };
         if !is_wrong(a) && !is_wrong(b) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         changed = true;
         let top = 1 << (r.func.ty(a).bits() - 1);

@@ -3,7 +3,7 @@
 //!
 //! What is beyond becomes a number of many bits that is beyond as well.
 
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::Result;
 use crate::ir::function::Function;
 use crate::ir::op::Op;
@@ -18,7 +18,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let [x] = *data.args.as_slice() else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let x = r.resolve(x);
         let wide = r.func.ty(x).bits() > 16;
@@ -29,7 +29,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
                 r.with_const(Op::SMax, x, BEYOND.wrapping_neg())
             }
             Op::UToF(_) if wide && half => r.with_const(Op::UMin, x, BEYOND),
-            _ => return Ok(Action::Keep),
+            _ => return Ok(InstEdit::Keep),
         };
         changed = true;
         let result = r.op(data.op, [bounded], Type::F16);

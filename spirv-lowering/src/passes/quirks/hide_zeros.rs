@@ -16,7 +16,7 @@
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::LoopForest;
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::edit::unknown_zero::{hidden, hide, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
@@ -66,7 +66,7 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
             r.func.insts[inst].args[0] = hide(r, counter);
         }
         if !found.contains(&inst) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         for at in operands(&r.func.insts[inst]) {
             if is_zero(r.func, inst, at, &floats) {
@@ -80,7 +80,7 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
                 r.func.insts[inst].args[at] = zero;
             }
         }
-        Ok(Action::Keep)
+        Ok(InstEdit::Keep)
     })?;
     bring(func, &params, &zeros);
     Ok(true)

@@ -1,7 +1,7 @@
 //! Trunc and RoundEven of doubles by way of Floor, for llvmpipe on processors without AVX-512: it takes every double beyond
 //! 2^24 for a whole number, which is so of single precision alone (Mesa 22.3; its Floor is right).
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -15,10 +15,10 @@ pub fn run(func: &mut Function) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let (op, &[x]) = (&data.op, data.args.as_slice()) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         if !matches!(op, Op::FTrunc | Op::FRoundEven) || r.func.ty(x) != Type::F64 {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let x = r.resolve(x);
         let size = r.same(Op::FAbs, [x]);

@@ -1,7 +1,7 @@
 //! Counts of the bits of 8 and 16-bit values, for NVIDIA's driver: it counts the bits of the value extended with its sign.
 //! With one more bit set, which is taken off again, the operand is no extension any more.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -32,11 +32,11 @@ pub fn run(func: &mut Function) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let (Op::Popcount, &[x]) = (&data.op, data.args.as_slice()) else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let x = r.resolve(x);
         if r.func.ty(x) != Type::I32 || !is_narrow(r, x) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let more = r.with_const(Op::Or, x, BEYOND);
         let count = r.same(Op::Popcount, [more]);

@@ -8,7 +8,7 @@ use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::edit::unknown_zero::{hidden, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Block, Inst, Value};
@@ -44,7 +44,7 @@ pub(super) fn hide_those(
     }
     rewrite(func, |r, inst| {
         if !steps.contains(&inst) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         // The constant is the operand that is one.
         let args = r.func.insts[inst].args.iter().copied().enumerate();
@@ -52,7 +52,7 @@ pub(super) fn hide_those(
             .rev()
             .filter_map(|(at, step)| Some((at, step, r.func.as_const(step)?)));
         let Some((at, step, bits)) = known.next() else {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         };
         let ty = r.func.ty(step);
         r.func.insts[inst].args[at] = if ty.is_float() {
@@ -61,7 +61,7 @@ pub(super) fn hide_those(
             let zero = unknown_zero(r, ty);
             r.same(Op::IAdd, [step, zero])
         };
-        Ok(Action::Keep)
+        Ok(InstEdit::Keep)
     })?;
     Ok(true)
 }

@@ -5,7 +5,7 @@
 //! function gets memory of its own, filled from parameters at its start and read back where it
 //! returns; the callers load before the call and store after it.
 
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::ir::entity::{FuncId, Inst, Value};
 use crate::ir::function::{Function, Terminator, ValueDef};
 use crate::ir::op::Op;
@@ -144,20 +144,20 @@ fn parts_of(func: &Function, param: Value) -> Option<PointeeParts> {
 }
 
 /// The parameters of a shared function; those passed by value have their parts.
-pub(super) struct Plan(Vec<Option<PointeeParts>>);
+pub(super) struct ByValueParams(Vec<Option<PointeeParts>>);
 
 /// Returns which parameters of a function can be passed by value.
-pub(super) fn plan(func: &Function) -> Option<Plan> {
+pub(super) fn plan(func: &Function) -> Option<ByValueParams> {
     let params = &func.blocks[func.entry()?].params;
     let parts = |&p: &Value| match func.ty(p) {
         PRIVATE => parts_of(func, p),
         _ => None,
     };
-    Some(Plan(params.iter().map(parts).collect()))
+    Some(ByValueParams(params.iter().map(parts).collect()))
 }
 
 /// Rewrites the shared function to take and return the parts by value.
-pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
+pub(super) fn rewrite_callee(func: &mut Function, plan: &ByValueParams) -> Option<()> {
     let entry = func.entry()?;
     let old = std::mem::take(&mut func.blocks[entry].params);
     let mut head: Vec<Inst> = Vec::new();
@@ -272,7 +272,11 @@ fn overlap(
 
 /// Passes the parts by value at the calls in another function. Returns `None` if a call does not
 /// allow it.
-pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()> {
+pub(super) fn rewrite_caller(
+    func: &mut Function,
+    callee: FuncId,
+    plan: &ByValueParams,
+) -> Option<()> {
     // Check first.
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
@@ -308,7 +312,7 @@ pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         if data.op != Op::Call(callee) {
-            return Ok(Action::Keep);
+            return Ok(InstEdit::Keep);
         }
         let mut args = Vec::new();
         let mut outputs = Vec::new();
@@ -349,7 +353,7 @@ pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -
                 &[],
             );
         }
-        Ok(Action::Remove)
+        Ok(InstEdit::Remove)
     })
     .ok()
 }

@@ -9,7 +9,7 @@
 //! [`lower_generic_ptr`](crate::passes::lower_generic_ptr) lowers it once everything is one
 //! function.
 
-use crate::edit::rewrite::{rewrite_with_terms, Action, Rewriter};
+use crate::edit::rewrite::{rewrite_with_terms, InstEdit, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::{FuncId, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator, ValueData, ValueDef};
@@ -150,7 +150,7 @@ fn step(
     inst: Inst,
     was_generic: &SecondaryMap<Value, bool>,
     resolve: &mut Resolve,
-) -> Result<Action> {
+) -> Result<InstEdit> {
     let data = r.data(inst);
     let is_call = matches!(data.op, Op::Call(_));
     if !is_call
@@ -160,7 +160,7 @@ fn step(
             .chain(&data.results)
             .any(|&v| was_generic[v])
     {
-        return Ok(Action::Keep);
+        return Ok(InstEdit::Keep);
     }
     let args: Vec<Value> = data.args.iter().map(|&v| r.resolve(v)).collect();
     let types: Vec<Type> = args.iter().map(|&v| r.func.ty(v)).collect();
@@ -197,7 +197,7 @@ fn step(
         }
         // Any address will do.
         (Op::MemCopy { .. } | Op::Load { .. } | Op::AtomicLoad { .. }, _) => {
-            return Ok(Action::Keep)
+            return Ok(InstEdit::Keep)
         }
         (
             Op::Store { .. }
@@ -224,7 +224,7 @@ fn step(
     }
     let inst = &mut r.func.insts[inst];
     (inst.op, inst.args) = (op, new);
-    Ok(Action::Keep)
+    Ok(InstEdit::Keep)
 }
 
 /// Copies a function with parameters of these types: generic ones may become pointers into a space.

@@ -15,7 +15,7 @@ const ABSORB_BLOCKS: usize = 24;
 const ABSORB_INSTS: usize = 256;
 
 /// A loop.
-pub(super) struct Loop {
+pub(super) struct StructuredLoop {
     pub(super) header: Block,
     pub(super) parent: Option<usize>,
     pub(super) depth: u32,
@@ -28,7 +28,7 @@ pub(super) struct Loop {
 
 /// All loops.
 pub(super) struct Loops {
-    pub(super) all: Vec<Loop>,
+    pub(super) all: Vec<StructuredLoop>,
     /// The innermost loop of a block.
     pub(super) of: SecondaryMap<Block, Option<usize>>,
     pub(super) headed: SecondaryMap<Block, Option<usize>>,
@@ -49,7 +49,7 @@ impl Loops {
         for (id, l) in forest.loops.iter() {
             let parent = l.parent.map(|p| p.index());
             this.headed[l.header] = Some(id.index());
-            this.all.push(Loop {
+            this.all.push(StructuredLoop {
                 header: l.header,
                 parent,
                 depth: l.depth,

@@ -3,7 +3,7 @@
 use super::loops::Loops;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
-use crate::edit::flow::{Dispatch, Edit};
+use crate::edit::flow::{DispatchBlock, Edit};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Entity, SecondaryMap};
 use crate::ir::function::{Edge, Merge, Terminator, Values};
@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// terminator.
 enum Exit {
     Jump(Block, Block),
-    Dispatch(Dispatch),
+    Dispatch(DispatchBlock),
 }
 
 impl Exit {
@@ -30,7 +30,7 @@ enum Meeting {
     /// A block that is the target, or jumps there.
     Block(Block, Block),
     /// At a dispatch.
-    Dispatch(Dispatch),
+    Dispatch(DispatchBlock),
     /// No place, because no arm continues.
     Never(Block),
 }
@@ -429,7 +429,7 @@ impl<'a, 'f> Regions<'a, 'f> {
     }
 
     /// Enters the join after a dispatch, if the selector selects it.
-    fn guarded(&mut self, root: Block, dispatch: Dispatch, join: Block) -> Option<Exit> {
+    fn guarded(&mut self, root: Block, dispatch: DispatchBlock, join: Block) -> Option<Exit> {
         let rest: Vec<Block> = dispatch
             .targets
             .iter()

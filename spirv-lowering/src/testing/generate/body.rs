@@ -10,7 +10,7 @@ use crate::ir::types::{Space, Type};
 
 /// An SSA value that can be used from here on.
 #[derive(Clone, Copy)]
-pub(super) struct Known {
+pub(super) struct KnownValue {
     pub value: Value,
     pub ty: Type,
     pub uniform: bool,
@@ -50,7 +50,7 @@ pub(super) struct Body<'g> {
     pub gen: &'g mut Gen,
     pub func: Function,
     pub block: Block,
-    pub known: Vec<Known>,
+    pub known: Vec<KnownValue>,
     pub variables: Vec<Variable>,
     pub objects: Vec<Object>,
     /// Slots that hold pointers to objects of at least 16 bytes, aligned to 4.
@@ -271,7 +271,7 @@ impl<'g> Body<'g> {
                         source = Some(value);
                     }
                 }
-                ty => body.known.push(Known {
+                ty => body.known.push(KnownValue {
                     value,
                     ty,
                     uniform: false,
@@ -287,7 +287,7 @@ impl<'g> Body<'g> {
             let x = body.value(Type::I32);
             let op = Op::Group(GroupOp::Reduce(GroupArith::IAdd), Scope::WorkGroup);
             let sum = body.op(op, &[x], Type::I32);
-            body.known.push(Known {
+            body.known.push(KnownValue {
                 value: sum,
                 ty: Type::I32,
                 uniform: true,
@@ -341,7 +341,7 @@ impl<'g> Body<'g> {
                         if i == 6 {
                             body.zero = Some(value);
                         } else {
-                            body.known.push(Known {
+                            body.known.push(KnownValue {
                                 value,
                                 ty,
                                 uniform: true,

@@ -1,6 +1,6 @@
 //! Generates random expressions.
 
-use super::body::{Body, Known};
+use super::body::{Body, KnownValue};
 use crate::ir::entity::Value;
 use crate::ir::function::FpFlags;
 use crate::ir::op::{Builtin, FloatCond, IntCond, Op, Rounding};
@@ -138,7 +138,7 @@ impl Body<'_> {
         match self.below(6) {
             0 => self.constant(ty),
             1 | 2 => {
-                let fit = |k: &&Known| k.ty == ty && (k.uniform || !uniform);
+                let fit = |k: &&KnownValue| k.ty == ty && (k.uniform || !uniform);
                 let fitting: Vec<Value> = self.known.iter().filter(fit).map(|k| k.value).collect();
                 if fitting.is_empty() {
                     return self.loaded(ty, uniform);

@@ -1,6 +1,6 @@
 //! Generates control flow: branches, loops, switches, tangles, calls.
 
-use super::body::{Body, Known};
+use super::body::{Body, KnownValue};
 use super::SCALARS;
 use crate::ir::entity::{Block, Value};
 use crate::ir::fold::{fold, int_compare};
@@ -62,7 +62,7 @@ impl Body<'_> {
         }
         self.block = done;
         if let Some(value) = join {
-            self.known.push(Known {
+            self.known.push(KnownValue {
                 value,
                 ty,
                 uniform: false,
@@ -96,7 +96,7 @@ impl Body<'_> {
             });
         }
         self.block = done;
-        self.known.extend(joins.into_iter().map(|value| Known {
+        self.known.extend(joins.into_iter().map(|value| KnownValue {
             value,
             ty,
             uniform: false,
@@ -156,7 +156,7 @@ impl Body<'_> {
         self.divergent = divergent;
         self.known.truncate(known);
         self.block = done;
-        self.known.extend(join.map(|value| Known {
+        self.known.extend(join.map(|value| KnownValue {
             value,
             ty,
             uniform: false,
@@ -186,12 +186,12 @@ impl Body<'_> {
         let sum = self.func.add_param(header, sum_ty);
         let known = self.known.len();
         let leave = self.func.add_param(exit, sum_ty);
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value: i,
             ty,
             uniform,
         });
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value: sum,
             ty: sum_ty,
             uniform: false,
@@ -253,7 +253,7 @@ impl Body<'_> {
         });
         self.known.truncate(known);
         self.block = exit;
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value: leave,
             ty: sum_ty,
             uniform: false,
@@ -527,7 +527,7 @@ impl Body<'_> {
             .append(self.block, Op::Call(callee.id), args, &callee.results);
         for (i, &ty) in callee.results.iter().enumerate() {
             let value = self.func.insts[inst].results[i];
-            self.known.push(Known {
+            self.known.push(KnownValue {
                 value,
                 ty,
                 uniform: false,

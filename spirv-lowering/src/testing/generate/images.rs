@@ -27,7 +27,7 @@ pub(super) fn has_these(seed: u64) -> bool {
 
 /// An image argument.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Image {
+pub(super) struct GeneratedImage {
     dim: ImageDim,
     access: AccessQualifier,
     texel: Texel,
@@ -35,7 +35,7 @@ pub(super) struct Image {
 }
 
 /// Chooses the images of a kernel, of which at least one can be written.
-pub(super) fn choose(rng: &mut Rng, items: u32) -> Vec<Image> {
+pub(super) fn choose(rng: &mut Rng, items: u32) -> Vec<GeneratedImage> {
     let count = 1 + rng.below(MOST);
     (0..count)
         .map(|i| {
@@ -55,7 +55,7 @@ pub(super) fn choose(rng: &mut Rng, items: u32) -> Vec<Image> {
                 (_, 2) => [8, items.div_ceil(8), 1],
                 _ => [4, 2, items.div_ceil(8)],
             };
-            Image {
+            GeneratedImage {
                 dim,
                 access,
                 texel,
@@ -73,11 +73,16 @@ type Lists<'l> = (
 );
 
 /// Adds the images to the parameters, arguments and buffers of a kernel.
-pub(super) fn add(g: &mut Gen, rng: &mut Rng, images: &[Image], (params, args, buffers): Lists) {
+pub(super) fn add(
+    g: &mut Gen,
+    rng: &mut Rng,
+    images: &[GeneratedImage],
+    (params, args, buffers): Lists,
+) {
     // The numbers of the texels do not come out of those of the rest.
     let own = std::mem::replace(&mut g.rng, rng.clone());
     for image in images {
-        let &Image { dim, size, .. } = image;
+        let &GeneratedImage { dim, size, .. } = image;
         let kind = ParamKind::Image { dim, depth: false };
         params.push(KernelParam {
             access: image.access,
@@ -97,7 +102,7 @@ pub(super) fn add(g: &mut Gen, rng: &mut Rng, images: &[Image], (params, args, b
 struct Statements<'b, 'g> {
     body: &'b mut Body<'g>,
     rng: Rng,
-    images: Vec<(Image, Value)>,
+    images: Vec<(GeneratedImage, Value)>,
     /// The index of the work-item, and the sum of what has been read, both I32.
     index: Value,
     sum: Value,
@@ -105,7 +110,7 @@ struct Statements<'b, 'g> {
 
 impl Body<'_> {
     /// Generates statements on images.
-    pub(super) fn images(&mut self, rng: Rng, images: &[Image]) {
+    pub(super) fn images(&mut self, rng: Rng, images: &[GeneratedImage]) {
         let Some(index) = self.global_index else {
             return;
         };
@@ -165,7 +170,7 @@ impl Statements<'_, '_> {
     }
 
     /// Generates a read or a write.
-    fn access(&mut self, (image, handle): (Image, Value)) {
+    fn access(&mut self, (image, handle): (GeneratedImage, Value)) {
         match image.access {
             AccessQualifier::ReadOnly => {
                 let by = 1 + self.rng.below(9) as u32;
@@ -182,7 +187,7 @@ impl Statements<'_, '_> {
     }
 
     /// Returns the coordinates of the work-item's own texel.
-    fn own(&mut self, image: &Image) -> [Value; 3] {
+    fn own(&mut self, image: &GeneratedImage) -> [Value; 3] {
         let mut rest = self.index;
         let count = image.dim.coordinates();
         [0, 1, 2].map(|i| {
@@ -201,7 +206,7 @@ impl Statements<'_, '_> {
     }
 
     /// Reads a texel of a read-only image, at coordinates from the bits of a number.
-    fn read_at(&mut self, (image, handle): (Image, Value), place: Value) {
+    fn read_at(&mut self, (image, handle): (GeneratedImage, Value), place: Value) {
         let mut rest = place;
         let at = image.size.map(|size| {
             let mask = self.konst(size - 1);
@@ -213,7 +218,7 @@ impl Statements<'_, '_> {
         self.read((image, handle), at);
     }
 
-    fn read(&mut self, (image, handle): (Image, Value), at: [Value; 3]) {
+    fn read(&mut self, (image, handle): (GeneratedImage, Value), at: [Value; 3]) {
         let [x, y, z] = at;
         let ty = image.texel.component();
         let inst = self.body.func.append(
@@ -233,7 +238,7 @@ impl Statements<'_, '_> {
         }
     }
 
-    fn write(&mut self, (image, handle): (Image, Value)) {
+    fn write(&mut self, (image, handle): (GeneratedImage, Value)) {
         let at = self.own(&image);
         let components = [0, 1, 2, 3].map(|i| {
             let by = self.konst(i * 0x0101_0101);
@@ -249,7 +254,7 @@ impl Statements<'_, '_> {
     }
 
     /// Generates a loop around an access.
-    fn repeated(&mut self, image: (Image, Value)) {
+    fn repeated(&mut self, image: (GeneratedImage, Value)) {
         let func = &mut self.body.func;
         let (header, inside, after) = (func.add_block(), func.add_block(), func.add_block());
         let counter = func.add_param(header, Type::I32);
@@ -285,7 +290,7 @@ impl Statements<'_, '_> {
     }
 
     /// Generates an access of some of the work-items.
-    fn perhaps(&mut self, image: (Image, Value)) {
+    fn perhaps(&mut self, image: (GeneratedImage, Value)) {
         let func = &mut self.body.func;
         let (yes, done) = (func.add_block(), func.add_block());
         let sum = func.add_param(done, Type::I32);

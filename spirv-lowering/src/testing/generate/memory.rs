@@ -1,6 +1,6 @@
 //! Generates random places in memory, and statements that store there.
 
-use super::body::{Body, Known, Object};
+use super::body::{Body, KnownValue, Object};
 use super::SCALARS;
 use crate::ir::entity::Value;
 use crate::ir::op::{FloatCond, Op};
@@ -146,7 +146,7 @@ impl Body<'_> {
         } else {
             self.value(ty)
         };
-        self.known.push(Known { value, ty, uniform });
+        self.known.push(KnownValue { value, ty, uniform });
     }
 
     /// Generates a value to be read back as another type: seldom a NaN, whose bits are unspecified.
@@ -184,7 +184,7 @@ impl Body<'_> {
             let inst = self.func.append(self.block, op, [at], &vec![ty; count]);
             for value in self.func.insts[inst].results.clone() {
                 if self.one_in(2) {
-                    self.known.push(Known {
+                    self.known.push(KnownValue {
                         value,
                         ty,
                         uniform: false,

@@ -1,6 +1,6 @@
 //! Generates pointers as data: in slots, into several spaces, null, next to integers.
 
-use super::body::{Body, Known, Object};
+use super::body::{Body, KnownValue, Object};
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Terminator};
 use crate::ir::op::{IntCond, Op};
@@ -147,7 +147,7 @@ impl Body<'_> {
             let near = self.op(Op::SpaceCast, &[at], ty);
             let null = self.konst(ty, 0);
             let is = self.op(Op::ICmp(IntCond::Ne), &[near, null], Type::Bool);
-            self.known.push(Known {
+            self.known.push(KnownValue {
                 value: is,
                 ty: Type::Bool,
                 uniform: false,
@@ -171,7 +171,7 @@ impl Body<'_> {
         let null = self.konst(GENERIC, 0);
         let there = self.op(Op::ICmp(IntCond::Ne), &[at, null], Type::Bool);
         if nullable {
-            self.known.push(Known {
+            self.known.push(KnownValue {
                 value: there,
                 ty: Type::Bool,
                 uniform: false,
@@ -222,7 +222,7 @@ impl Body<'_> {
             self.put(b, &[moved], 8);
         }
         let value = self.get(b, Type::I64, 8);
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value,
             ty: Type::I64,
             uniform: false,

@@ -1,6 +1,6 @@
 //! Generates synchronisation: barriers, collective operations, atomics; and printf.
 
-use super::body::{Body, Known};
+use super::body::{Body, KnownValue};
 use super::{Kind, MOST_ITEMS, SLOT_BYTES};
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Terminator};
@@ -68,7 +68,7 @@ impl Body<'_> {
         let place = self.offset(theirs, at);
         let value = self.get(place, ty, ty.size());
         self.barrier();
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value,
             ty,
             uniform: false,
@@ -100,7 +100,7 @@ impl Body<'_> {
         self.barrier();
         let value = self.get(at, ty, ty.size());
         self.barrier();
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value,
             ty,
             uniform: true,
@@ -199,7 +199,7 @@ impl Body<'_> {
             }
             _ => self.modify(at, value, ty, scope),
         };
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value: old,
             ty,
             uniform: false,
@@ -253,7 +253,7 @@ impl Body<'_> {
             }
         }
         let value = self.op(Op::Group(op, Scope::WorkGroup), &args, ty);
-        self.known.push(Known { value, ty, uniform });
+        self.known.push(KnownValue { value, ty, uniform });
     }
 
     /// Generates a collective operation of the sub-group.
@@ -290,7 +290,7 @@ impl Body<'_> {
                     _ => {
                         let op = GroupOp::Reduce(arith);
                         let value = self.op(Op::Group(op, scope), &[value], ty);
-                        self.known.push(Known {
+                        self.known.push(KnownValue {
                             value,
                             ty,
                             uniform: false,
@@ -305,7 +305,7 @@ impl Body<'_> {
                 let vote = self.condition(false);
                 let inst = self.func.append(self.block, op, [vote], &[Type::I32; 4]);
                 let value = self.func.insts[inst].results[0];
-                self.known.push(Known {
+                self.known.push(KnownValue {
                     value,
                     ty: Type::I32,
                     uniform: false,
@@ -314,7 +314,7 @@ impl Body<'_> {
             }
         };
         let value = self.op(Op::Group(op, scope), &args, ty);
-        self.known.push(Known {
+        self.known.push(KnownValue {
             value,
             ty,
             uniform: false,

@@ -4,7 +4,7 @@
 //! Only every fourth seed has these ([`has_these`]), so that kernels of seeds that are recorded
 //! elsewhere stay as they are.
 
-use super::body::{Body, Known, Tile};
+use super::body::{Body, KnownValue, Tile};
 use super::MOST_ITEMS;
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Terminator};
@@ -126,7 +126,7 @@ impl Body<'_> {
     }
 
     fn know(&mut self, value: Value, ty: Type, uniform: bool) {
-        self.known.push(Known { value, ty, uniform });
+        self.known.push(KnownValue { value, ty, uniform });
     }
 
     /// Generates 64-bit arithmetic on a counter, truncated to 32 bits as a source compiler does.

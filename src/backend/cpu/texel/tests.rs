@@ -3,14 +3,14 @@
 use super::{pumice_texel_load, pumice_texel_store, MOST_LANES};
 use crate::backend::cpu::format;
 use crate::backend::cpu::image::{self, CpuImage, Descriptor};
-use crate::backend::{Image, ImageDesc, ImageDim, PixelFormat};
+use crate::backend::{DeviceImage, ImageDesc, ImageDim, PixelFormat};
 use crate::cl::*;
 use std::sync::Arc;
 
 const WIDTH: u32 = 5;
 const HEIGHT: u32 = 3;
 
-fn image(order: u32, data: u32) -> (Arc<dyn Image>, Descriptor) {
+fn image(order: u32, data: u32) -> (Arc<dyn DeviceImage>, Descriptor) {
     let desc = ImageDesc {
         dim: ImageDim::D2,
         format: PixelFormat { order, data },

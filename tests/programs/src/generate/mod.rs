@@ -77,8 +77,8 @@ struct Gen {
     /// The buffer that all read.
     input: Option<Expr>,
     /// The image to read, the one to write.
-    texture: Option<(usize, Image)>,
-    target: Option<(usize, Image)>,
+    texture: Option<(usize, ImageData)>,
+    target: Option<(usize, ImageData)>,
     /// The function that is enqueued, and what each of its work-items has an element of.
     enqueued: Option<usize>,
     children: Option<(Expr, usize)>,

@@ -420,7 +420,7 @@ impl Gen {
                 other if other.is_signed() => Scalar::Int,
                 _ => Scalar::Uint,
             };
-            let image = Image {
+            let image = ImageData {
                 channel,
                 channels,
                 width,

@@ -72,7 +72,7 @@ impl Op {
 
 /// The code of a function.
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct FunctionCode {
     pub start: usize,
     /// Sizes of its private variables; 0 for those of the group.
     pub vars: Vec<usize>,
@@ -83,7 +83,7 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Code {
     pub ops: Vec<Op>,
-    pub functions: Vec<Entry>,
+    pub functions: Vec<FunctionCode>,
 }
 
 /// Where jumps out of a statement go.
@@ -129,7 +129,7 @@ pub fn compile(program: &Program) -> Code {
             Space::Local => 0,
             _ => size(&var.ty, &program.structs),
         };
-        code.functions.push(Entry {
+        code.functions.push(FunctionCode {
             start,
             vars: vars.map(bytes).collect(),
             params: function

@@ -4,7 +4,7 @@ use super::code::{compile, Code, Op};
 use super::memory::{Access, Object, Pointer, Region};
 use super::numbers;
 use super::Undefined;
-use crate::ast::{packet, Arg, Collect, Image, Program, Pure, Query, Scope};
+use crate::ast::{packet, Arg, Collect, ImageData, Program, Pure, Query, Scope};
 use crate::floats;
 use crate::types::{sign_extend, size, Space, Type};
 
@@ -86,7 +86,7 @@ pub fn run(program: &Program, sub_group: usize) -> Result<Results, Undefined> {
     }
     let first_buffer = globals.len();
     for arg in &program.args {
-        if let Arg::Buffer(bytes) | Arg::Image(Image { bytes, .. }) = arg {
+        if let Arg::Buffer(bytes) | Arg::Image(ImageData { bytes, .. }) = arg {
             globals.push(Object::of(bytes.clone(), true));
         }
     }
@@ -356,7 +356,13 @@ impl Machine<'_> {
     }
 
     /// Where a texel is: its first byte.
-    fn texel(&self, arg: usize, x: u64, y: u64, clamp: bool) -> Result<(&Image, usize), Undefined> {
+    fn texel(
+        &self,
+        arg: usize,
+        x: u64,
+        y: u64,
+        clamp: bool,
+    ) -> Result<(&ImageData, usize), Undefined> {
         let Some(Arg::Image(image)) = self.program.args.get(arg) else {
             return Err(Undefined("no image"));
         };

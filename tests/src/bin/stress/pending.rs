@@ -2,7 +2,7 @@
 
 use crate::graph::{Lane, Node};
 use crate::memory::{Buf, Contents, Mapped};
-use crate::plan::{Outcome, Plan, Use};
+use crate::plan::{CommandPlan, Outcome, Use};
 use crate::world::lock;
 use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
@@ -126,7 +126,7 @@ impl Map {
             }
             model[part].copy_from_slice(&new);
         }
-        let plan = Plan {
+        let plan = CommandPlan {
             name: "unmap",
             lane,
             uses: &[Use {

@@ -68,7 +68,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 }
 
 /// How a command is enqueued.
-pub struct Plan<'a> {
+pub struct CommandPlan<'a> {
     /// The kind of command.
     pub name: &'static str,
     /// Where.
@@ -93,7 +93,7 @@ pub enum Outcome {
     Enqueued(Arc<Node>),
 }
 
-impl Plan<'_> {
+impl CommandPlan<'_> {
     /// Enqueues the command with all that it must wait for and carries out its effect on the model.
     pub fn enqueue(
         &self,

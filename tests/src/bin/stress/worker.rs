@@ -11,7 +11,7 @@ use crate::graph::{Lane, Node};
 use crate::kernels::{self, Kernel, Program};
 use crate::memory::{Buf, View};
 use crate::pending::{self, chain, compare, map_number, watch, Map, Pending, Way};
-use crate::plan::{Locked, Outcome, Plan, Use};
+use crate::plan::{CommandPlan, Locked, Outcome, Use};
 use crate::print;
 use crate::world::{lock, World};
 use pumice_tests::rng::Rng;
@@ -238,7 +238,7 @@ impl<'a> Worker<'a> {
         effect: impl FnOnce(&mut Locked<'_>),
     ) -> Option<Arc<Node>> {
         let after = self.after();
-        let plan = Plan {
+        let plan = CommandPlan {
             name,
             lane,
             uses,
