@@ -17,19 +17,19 @@ use std::fmt::Write as _;
 #[allow(missing_docs)]
 pub enum Quirk {
     LoopLimit,
-    IdleLanes,
+    InactiveLanes,
     LoopResults,
     MisroundedDoubles,
     ConstantZeros,
     AtomicFloats,
     ExtendedCompares,
-    DividedCounts,
+    DividedTripCounts,
     FencesWait,
     LongWords,
     HostAddresses,
     RowsAreVectors,
     NegatedBounds,
-    WrappingCounters,
+    WrappingInduction,
     RoundingMode,
     SerialPipelines,
     LateWakeUps,
@@ -39,7 +39,7 @@ pub enum Quirk {
     IndependentSubgroups,
     LongLines,
     MergedBits,
-    NarrowCounts,
+    NarrowBitCounts,
     HalfOverflow,
     ForgottenHalves,
     ForgottenRounding,
@@ -179,12 +179,12 @@ pub static TABLE: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::IdleLanes,
-        name: "idle-lanes",
+        quirk: Quirk::InactiveLanes,
+        name: "inactive-lanes",
         drivers: LLVMPIPE,
         only: None,
         what: "Lanes of a vector without a work-item take part in control flow, with zeros for what they load, and may loop for ever. \
-               They end at once (`idle_lanes`).",
+               They end at once (`inactive_lanes`).",
         test: "long_loops::loops_of_small_groups",
         fails_on: MESA,
         again: "2027-05",
@@ -217,8 +217,8 @@ pub static TABLE: &[Row] = &[
         name: "constant-zeros",
         drivers: LLVMPIPE,
         only: None,
-        what: "`x * 0` and `0 / x` are 0, `x + 0` is x, whatever x is: infinities, NaN and signs of zeros are lost. Zeros that are constants are \
-               hidden (`hide_zeros`).",
+        what: "`x * 0` and `0 / x` are 0, `x + 0` is x, whatever x is: infinities, NaN and signs of zeros are lost. Constant zeros become \
+               opaque (`opaque_zeros`).",
         test: "numerics::constant_zeros",
         fails_on: "llvmpipe, Mesa 22.3.6 and 25.0.7",
         again: "2027-05",
@@ -229,8 +229,8 @@ pub static TABLE: &[Row] = &[
         drivers: OLD_LLVMPIPE,
         only: None,
         what: "An atomic of integers whose operand has the bits of a float that the kernel has computed is taken for one of floats: \
-               the process ends (`LLVM ERROR: Cannot select`), or a maximum without a sign is one with. The operand is \
-               hidden (`atomic_floats`).",
+               the process ends (`LLVM ERROR: Cannot select`), or a maximum without a sign is one with. The operand becomes \
+               opaque (`atomic_floats`).",
         test: "collectives::atomics_of_computed_floats",
         fails_on: "llvmpipe, Mesa 22.3.6 (LLVM 15)",
         again: "2027-05",
@@ -242,20 +242,20 @@ pub static TABLE: &[Row] = &[
         only: None,
         what: "`(long)i < 5`, where the driver finds out that 5 is a constant and Pumice does not, is never true: it is compared in 32 bits \
                if 5 is not below their least number, which is 2^31 there (Mesa's issue 11402). Such comparisons are made unsigned \
-               (`flip_compares`).",
+               (`unsigned_compares`).",
         test: "loop_bounds::extended_numbers",
         fails_on: "llvmpipe, Mesa 22.3.6; by its sources every driver of Mesa",
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::DividedCounts,
-        name: "divided-counts",
+        quirk: Quirk::DividedTripCounts,
+        name: "divided-trip-counts",
         drivers: NIR,
         only: None,
-        what: "How often a loop runs is the way to its limit divided by its step, where both are constants: one more or less where the \
-               counter is a float that is rounded on the way (`for (x = 0; x < 3; x += 0.3f)`), far more where it wraps around; the least \
-               integer by -1 ends the process. Such steps are no constants any more (`divided_counts`).",
-        test: "loop_bounds::constant_counts",
+        what: "A trip count is the distance to the limit divided by the step, where both are constants: one more or less where the \
+               induction variable is a float that is rounded on the way (`for (x = 0; x < 3; x += 0.3f)`), far more where it wraps around; the least \
+               integer by -1 ends the process. Such steps become opaque (`divided_trip_counts`).",
+        test: "loop_bounds::constant_trip_counts",
         fails_on: "llvmpipe, Mesa 22.3.6 and 25.0.7; by its sources every driver of Mesa",
         again: "2027-05",
     },
@@ -320,29 +320,29 @@ pub static TABLE: &[Row] = &[
         drivers: NVIDIA,
         only: None,
         what: "`for (i = n; i > -n; i -= 2)` ends after five or six iterations. Comparisons with negations are made unsigned \
-               (`flip_compares`).",
+               (`unsigned_compares`).",
         test: "loop_bounds::",
         fails_on: NVIDIA_580,
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::WrappingCounters,
-        name: "wrapping-counters",
+        quirk: Quirk::WrappingInduction,
+        name: "wrapping-induction",
         drivers: NVIDIA,
         only: None,
-        what: "Loops are taken to end before their counter wraps around, where its step is a constant. Large steps are no constants \
-               any more (`wrapping_counters`).",
+        what: "Loops are taken to end before their induction variable wraps around, where its step is a constant. Large steps become \
+               opaque (`wrapping_induction`).",
         test: "miscompiled::counters_that_wrap_around",
         fails_on: "H100, NVIDIA 580.159",
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::NarrowCounts,
-        name: "narrow-counts",
+        quirk: Quirk::NarrowBitCounts,
+        name: "narrow-bit-counts",
         drivers: NVIDIA,
         only: None,
         what: "BitCount of 8 and 16-bit values that are extended with zeros counts the bits of what they would be extended with their \
-               sign to. One more bit is set, and taken off the count (`narrow_counts`).",
+               sign to. One more bit is set, and subtracted from the count (`narrow_bit_counts`).",
         test: "executors 91500113",
         fails_on: "H100, H200, NVIDIA 580.159: nine of 1,300 generated kernels",
         again: "2027-05",
@@ -352,8 +352,8 @@ pub static TABLE: &[Row] = &[
         name: "chosen-signs",
         drivers: NVIDIA,
         only: None,
-        what: "`x < 0 ? -0.0f : 1.0f` gives 0 without its sign. Zeros that are chosen or else a one of the other sign are hidden \
-               (`hide_zeros`).",
+        what: "`x < 0 ? -0.0f : 1.0f` gives 0 without its sign. Zeros that are chosen or else a one of the other sign become opaque \
+               (`opaque_zeros`).",
         test: "numerics::constant_zeros",
         fails_on: NVIDIA_580,
         again: "2027-05",
@@ -385,7 +385,7 @@ pub static TABLE: &[Row] = &[
         name: "forgotten-rounding",
         drivers: NEW_LLVMPIPE,
         only: None,
-        what: "`(float)(half)i` is `(float)i`, `(double)(float)d` is `d`: what the narrower number has rounded is forgotten. It is hidden where \
+        what: "`(float)(half)i` is `(float)i`, `(double)(float)d` is `d`: what the narrower number has rounded is forgotten. It is made opaque where \
                it comes from, or made by integers (`lower_convert`).",
         test: "il::arithmetic::narrower_numbers_round",
         fails_on: "llvmpipe, Mesa 26.2.6",
@@ -859,10 +859,10 @@ mod tests {
         };
         assert!(of("").has(Quirk::LoopLimit) && !of("").has(Quirk::NegatedBounds));
         assert!(!of("-loop-limit").has(Quirk::LoopLimit));
-        assert!(of("-loop-limit").has(Quirk::IdleLanes));
+        assert!(of("-loop-limit").has(Quirk::InactiveLanes));
         let new = Quirks::changed(Maker::Llvmpipe, [25, 0, 7], "", |_| ());
         assert!(of("").has(Quirk::LoopResults) && !new.has(Quirk::LoopResults));
-        assert!(of("+negated-bounds, -idle-lanes").has(Quirk::NegatedBounds));
+        assert!(of("+negated-bounds, -inactive-lanes").has(Quirk::NegatedBounds));
         let none = Quirks::changed(Maker::Other, [1, 0, 0], "", |_| ());
         assert_eq!(none, Quirks::default());
         let clang = |version| Quirks::changed(Maker::Clang, version, "", |_| ());

@@ -73,35 +73,35 @@ pub struct Quirks {
     /// 0 without such a limit.
     pub loop_limit: u32,
     /// Lanes of a sub-group without a work-item take part in control flow, and their loads return 0
-    /// ([`idle_lanes`](crate::passes::quirks::idle_lanes)).
-    pub idle_lanes: bool,
+    /// ([`inactive_lanes`](crate::passes::quirks::inactive_lanes)).
+    pub inactive_lanes: bool,
     /// Values of a loop are computed again for work-items that have left it while others iterate
     /// ([`loop_results`](crate::passes::quirks::loop_results)).
     pub loop_results: bool,
     /// Loops whose limit is a negation end too soon
-    /// ([`flip_compares`](crate::passes::quirks::flip_compares)).
+    /// ([`unsigned_compares`](crate::passes::quirks::unsigned_compares)).
     pub negated_bounds: bool,
     /// A 64-bit comparison of an extended value with a 32-bit constant is wrong
-    /// ([`flip_compares`](crate::passes::quirks::flip_compares)).
+    /// ([`unsigned_compares`](crate::passes::quirks::unsigned_compares)).
     pub extended_compares: bool,
     /// Induction variables with a constant step are assumed not to wrap around
-    /// ([`wrapping_counters`](crate::passes::quirks::wrapping_counters)).
-    pub wrapping_counters: bool,
+    /// ([`wrapping_induction`](crate::passes::quirks::wrapping_induction)).
+    pub wrapping_induction: bool,
     /// Trip counts are computed by a division of constants, even where the induction variable wraps
-    /// around or is rounded ([`divided_counts`](crate::passes::quirks::divided_counts)).
-    pub divided_counts: bool,
+    /// around or is rounded ([`divided_trip_counts`](crate::passes::quirks::divided_trip_counts)).
+    pub divided_trip_counts: bool,
     /// An integer atomic whose operand has the bits of a float is compiled as one of floats
     /// ([`atomic_floats`](crate::passes::quirks::atomic_floats)).
     pub atomic_floats: bool,
     /// `x * 0` is folded to 0 and `x + 0` to `x`
-    /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
+    /// ([`opaque_zeros`](crate::passes::quirks::opaque_zeros)).
     pub constant_zeros: bool,
     /// A selection between 1 and a zero of the other sign returns a zero of the wrong sign
-    /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
+    /// ([`opaque_zeros`](crate::passes::quirks::opaque_zeros)).
     pub chosen_signs: bool,
     /// The bit count of an 8- or 16-bit value includes the bits of its sign extension
-    /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
-    pub narrow_counts: bool,
+    /// ([`narrow_bit_counts`](crate::passes::quirks::narrow_bit_counts)).
+    pub narrow_bit_counts: bool,
     /// An integer that overflows a half is exact after it is widened again
     /// ([`half_overflow`](crate::passes::quirks::half_overflow)).
     pub half_overflow: bool,
@@ -283,10 +283,10 @@ impl Target {
                 long_words: true,
                 long_lines: true,
                 loop_limit: 65535,
-                idle_lanes: true,
+                inactive_lanes: true,
                 loop_results: true,
                 extended_compares: true,
-                divided_counts: true,
+                divided_trip_counts: true,
                 atomic_floats: true,
                 ..Quirks::default()
             },

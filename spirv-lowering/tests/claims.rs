@@ -230,7 +230,7 @@ fn false_bounds_are_found() {
     assert_eq!(run(&case, &it, 4).unwrap(), []);
     falsify(&mut it.pieces);
     let wrong = run(&case, &it, 4).unwrap();
-    for analysis in ["alignment", "counters", "iterations"] {
+    for analysis in ["alignment", "narrow_induction", "iterations"] {
         let analysis = format!("analysis::{analysis}");
         assert!(
             wrong.iter().any(|claim| claim.analysis == analysis),

@@ -148,7 +148,7 @@ fn kernels() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A device whose compiler has the defect that `flip_compares` is for.
+/// A device whose compiler has the defect that `unsigned_compares` is for.
 fn miscounting() -> Target {
     Target {
         quirks: Quirks {

@@ -1,5 +1,5 @@
-//! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`). Comparisons of numbers of
-//! 32 bits with counters of 64, and loops whose bounds are constants, which Mesa's gets wrong (see `divided_counts`).
+//! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `unsigned_compares`). Comparisons of numbers of
+//! 32 bits with counters of 64, and loops whose bounds are constants, which Mesa's gets wrong (see `divided_trip_counts`).
 
 use crate::collectives::has_extension;
 use pumice_tests::sys::cl_uint;
@@ -371,7 +371,7 @@ const CONSTANT: &[(&str, &str, u32)] = &[
 ];
 
 #[test]
-fn constant_counts() {
+fn constant_trip_counts() {
     let setup = Setup::new();
     let doubles = has_extension(&setup, "cl_khr_fp64");
     if !doubles {

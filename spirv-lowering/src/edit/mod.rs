@@ -3,6 +3,6 @@
 
 pub mod early_exit;
 pub mod flow;
+pub mod opaque;
 pub mod repair_ssa;
 pub mod rewrite;
-pub mod unknown_zero;

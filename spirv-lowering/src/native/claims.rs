@@ -7,10 +7,10 @@ use super::tree::Tree;
 use super::{regions, Packing, Region};
 use crate::analysis::alignment::Alignments;
 use crate::analysis::cfg::Cfg;
-use crate::analysis::counters;
 use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
 use crate::analysis::loops::LoopForest;
+use crate::analysis::narrow_induction;
 use crate::claims::{Bound, Claim, Claims};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, SecondaryMap};
@@ -70,10 +70,14 @@ fn bound(claims: &mut Claims, func: &Function, module: &Module) {
             }
         }
     }
-    for counter in counters::within_32_bits(func, &cfg) {
+    for counter in narrow_induction::within_32_bits(func, &cfg) {
         let results = &func.insts[counter.next].results;
         for &value in results.iter().chain([&counter.param]) {
-            claim(value, Bound::AtMost(u32::MAX.into()), "analysis::counters");
+            claim(
+                value,
+                Bound::AtMost(u32::MAX.into()),
+                "analysis::narrow_induction",
+            );
         }
     }
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));

@@ -15,8 +15,8 @@
 //! devices, a `float` that was rounded from a `double` or an integer is made opaque.
 
 use crate::analysis::cfg::Cfg;
+use crate::edit::opaque::opaque_zero;
 use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
-use crate::edit::unknown_zero::unknown_zero;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};
@@ -263,7 +263,7 @@ fn float_to_float(
     } else {
         let nearest = r.op(Op::FConv(Rounding::Rte), [x], to);
         match forgets && to == Type::F32 {
-            true => hidden(r, nearest),
+            true => opaque_float(r, nearest),
             false => nearest,
         }
     };
@@ -322,7 +322,7 @@ fn of_subnormal(r: &mut Rewriter, bits: Value, known: Value) -> Value {
 fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) -> Value {
     let mut nearest = r.op(Op::FConv(Rounding::Rte), [x], Type::F32);
     if forgets {
-        nearest = hidden(r, nearest);
+        nearest = opaque_float(r, nearest);
     }
     let back = r.op(Op::FConv(Rounding::Rte), [nearest], Type::F64);
     let bits = r.op(Op::Bitcast, [nearest], Type::I32);
@@ -344,8 +344,8 @@ fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) ->
 }
 
 /// Returns the same `float` as an opaque value, whose origin the driver cannot see.
-fn hidden(r: &mut Rewriter, float: Value) -> Value {
-    let zero = unknown_zero(r, Type::I32);
+fn opaque_float(r: &mut Rewriter, float: Value) -> Value {
+    let zero = opaque_zero(r, Type::I32);
     let bits = r.op(Op::Bitcast, [float], Type::I32);
     let bits = r.op(Op::Or, [bits, zero], Type::I32);
     r.op(Op::Bitcast, [bits], Type::F32)
@@ -440,7 +440,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
                 match to {
                     // Exact before, but beyond the largest half.
                     Type::F16 => float_to_half(r, float),
-                    _ => hidden(r, float),
+                    _ => opaque_float(r, float),
                 }
             }
             Op::SToF(rounding) if rounding != Rounding::Rte => {

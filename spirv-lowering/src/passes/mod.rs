@@ -6,6 +6,7 @@ pub mod contract;
 pub mod cse;
 pub mod dce;
 pub mod expand_memcopy;
+pub mod fold_zero_loads;
 pub mod guard_range;
 pub mod inline;
 pub mod legalize;
@@ -34,7 +35,6 @@ pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
 pub mod wide_range;
-pub mod zero_tables;
 
 use crate::error::Result;
 use crate::ir::function::Function;

@@ -3,13 +3,13 @@
 //!
 //! Either every argument is the extension of a narrower value (or a constant that fits, or such a
 //! parameter), or the parameter is the induction variable of a loop whose exit keeps it within 32
-//! bits (`analysis::counters`). The parameter becomes an `i32`, extended again at the start of its
-//! block, and so does the next value of an induction variable; arguments are truncated at the jump.
+//! bits (`analysis::narrow_induction`). The parameter becomes an `i32`, extended again at the start
+//! of its block, and so does the next value of an induction variable; arguments are truncated at the jump.
 //! `const_fold` removes what that makes redundant. `narrow_uses` narrows parameters of which only
 //! the low half is used.
 
 use crate::analysis::cfg::Cfg;
-use crate::analysis::counters::{self, Counter};
+use crate::analysis::narrow_induction::{self, InductionVariable};
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::Op;
@@ -21,7 +21,7 @@ use crate::ir::types::Type;
 struct ParamFacts {
     candidate: bool,
     /// Set if the high half is proven to be zero, whatever the arguments look like.
-    counter: bool,
+    induction: bool,
     /// The high half is zero.
     zero_high: bool,
     /// The high half is the sign of the low one.
@@ -41,7 +41,7 @@ pub fn run(func: &mut Function) -> bool {
             if func.ty(param) == Type::I64 {
                 known[param] = ParamFacts {
                     candidate: true,
-                    counter: false,
+                    induction: false,
                     zero_high: true,
                     sign_high: true,
                 };
@@ -52,12 +52,12 @@ pub fn run(func: &mut Function) -> bool {
     if !any {
         return false;
     }
-    let counters = counters::within_32_bits(func, &cfg);
-    for counter in &counters {
-        known[counter.param] = ParamFacts {
-            counter: true,
+    let variables = narrow_induction::within_32_bits(func, &cfg);
+    for variable in &variables {
+        known[variable.param] = ParamFacts {
+            induction: true,
             sign_high: false,
-            ..known[counter.param]
+            ..known[variable.param]
         };
     }
     // Refute through the jumps until nothing changes; each round refutes something or is the last.
@@ -67,7 +67,7 @@ pub fn run(func: &mut Function) -> bool {
             for target in func.blocks[block].term.targets() {
                 let params = &func.blocks[target.block].params;
                 for (&param, &arg) in params.iter().zip(&target.args) {
-                    if !known[param].candidate || known[param].counter {
+                    if !known[param].candidate || known[param].induction {
                         continue;
                     }
                     let (zero, sign) = match known[arg] {
@@ -114,8 +114,8 @@ pub fn run(func: &mut Function) -> bool {
     if !changed {
         return false;
     }
-    for counter in &counters {
-        count_narrow(func, counter, &mut subst);
+    for variable in &variables {
+        step_in_32_bits(func, variable, &mut subst);
     }
     for &block in cfg.rpo() {
         cut_arguments(func, block);
@@ -126,20 +126,20 @@ pub fn run(func: &mut Function) -> bool {
 
 /// Computes the next value of an induction variable from its 32 bits. The variable keeps the name
 /// of the parameter that it had before.
-fn count_narrow(func: &mut Function, counter: &Counter, subst: &mut Subst) {
-    let wide = subst.get(counter.param);
+fn step_in_32_bits(func: &mut Function, variable: &InductionVariable, subst: &mut Subst) {
+    let wide = subst.get(variable.param);
     let Some(narrow) = (func.def_inst(wide)).and_then(|i| func.insts[i].args.first().copied())
     else {
         return;
     };
-    let step = func.append_const(counter.block, Type::I32, counter.step);
-    let next = func.append1(counter.block, Op::IAdd, [narrow, step], Type::I32);
+    let step = func.append_const(variable.block, Type::I32, variable.step);
+    let next = func.append1(variable.block, Op::IAdd, [narrow, step], Type::I32);
     // The two stand before the sum, which becomes their extension.
-    let insts = &mut func.blocks[counter.block].insts;
+    let insts = &mut func.blocks[variable.block].insts;
     let made = insts.split_off(insts.len() - 2);
-    let at = insts.iter().position(|&i| i == counter.next).unwrap_or(0);
+    let at = insts.iter().position(|&i| i == variable.next).unwrap_or(0);
     insts.splice(at..at, made);
-    let data = &mut func.insts[counter.next];
+    let data = &mut func.insts[variable.next];
     data.op = Op::ZExt;
     data.args = [next].into_iter().collect();
 }

@@ -14,8 +14,8 @@ use crate::ir::compact::compact;
 use crate::ir::function::Function;
 use crate::ir::verify::rules::Rule;
 use crate::native;
-use crate::passes::quirks::flip_compares::Compares;
-use crate::passes::quirks::hide_zeros::Zeros;
+use crate::passes::quirks::opaque_zeros::Zeros;
+use crate::passes::quirks::unsigned_compares::Compares;
 use crate::passes::quirks::*;
 use crate::passes::*;
 use Step::CleanUp;
@@ -30,8 +30,8 @@ pub static SHARED: &[Step] = &[
         *func = compact(func);
         Ok(false)
     }),
-    optional("zero_tables", |func, l| {
-        zero_tables::run(func, &l.program.globals)
+    optional("fold_zero_loads", |func, l| {
+        fold_zero_loads::run(func, &l.program.globals)
     }),
     needed(
         "lower_generic_ptr",
@@ -101,8 +101,10 @@ pub static VULKAN: &[Step] = &[
     }),
     CleanUp,
     only_if(
-        optional("wrapping_counters", |func, _| wrapping_counters::run(func)),
-        |_, l| l.target.quirks.wrapping_counters,
+        optional("wrapping_induction", |func, _| {
+            wrapping_induction::run(func)
+        }),
+        |_, l| l.target.quirks.wrapping_induction,
     ),
     needed(
         "lower_args",
@@ -158,34 +160,38 @@ pub static VULKAN: &[Step] = &[
     ),
     CleanUp,
     only_if(
-        optional("idle_lanes", |func, l| idle_lanes::run(func, l.target)),
-        |_, l| l.target.quirks.idle_lanes,
+        optional("inactive_lanes", |func, l| {
+            inactive_lanes::run(func, l.target)
+        }),
+        |_, l| l.target.quirks.inactive_lanes,
     ),
     optional("contract", |func, l| {
         Ok(contract::run(func, l.target) && dce::run(func))
     }),
     only_if(
-        optional("narrow_counts", |func, _| {
-            narrow_counts::run(func)?;
+        optional("narrow_bit_counts", |func, _| {
+            narrow_bit_counts::run(func)?;
             Ok(true)
         }),
-        |_, l| l.target.quirks.narrow_counts,
+        |_, l| l.target.quirks.narrow_bit_counts,
     ),
     only_if(
-        optional("divided_counts", |func, _| divided_counts::run(func)),
-        |_, l| l.target.quirks.divided_counts,
+        optional("divided_trip_counts", |func, _| {
+            divided_trip_counts::run(func)
+        }),
+        |_, l| l.target.quirks.divided_trip_counts,
     ),
     only_if(
         optional("half_overflow", |func, _| half_overflow::run(func)),
         |_, l| l.target.quirks.half_overflow,
     ),
     only_if(
-        optional("flip_compares", |func, l| {
+        optional("unsigned_compares", |func, l| {
             let which = Compares {
                 of_negations: l.target.quirks.negated_bounds,
                 of_extended: l.target.quirks.extended_compares,
             };
-            flip_compares::run(func, which)
+            unsigned_compares::run(func, which)
         }),
         |_, l| l.target.quirks.negated_bounds || l.target.quirks.extended_compares,
     ),
@@ -209,9 +215,9 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.atomic_floats,
     ),
     only_if(
-        optional("hide_zeros", |func, l| {
+        optional("opaque_zeros", |func, l| {
             let all = l.target.quirks.constant_zeros;
-            hide_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })
+            opaque_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })
         }),
         |_, l| l.target.quirks.constant_zeros || l.target.quirks.chosen_signs,
     ),

@@ -92,8 +92,8 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 subgroup_size: 32,
                 quirks: Quirks {
                     misrounded_doubles: true,
-                    narrow_counts: true,
-                    wrapping_counters: true,
+                    narrow_bit_counts: true,
+                    wrapping_induction: true,
                     chosen_signs: true,
                     half_overflow: true,
                     forgotten_halves: true,

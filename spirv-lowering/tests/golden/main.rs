@@ -22,8 +22,8 @@ use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
-use spirv_lowering::passes::quirks::flip_compares::Compares;
-use spirv_lowering::passes::quirks::hide_zeros::Zeros;
+use spirv_lowering::passes::quirks::opaque_zeros::Zeros;
+use spirv_lowering::passes::quirks::unsigned_compares::Compares;
 use spirv_lowering::passes::{self, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
 use spirv_lowering::pipeline::pass::Step;
@@ -44,12 +44,12 @@ enum Pass {
     Fact(fn(&Module, FuncId) -> Result<String, String>),
 }
 
-fn flip_compares(func: &mut Function, of_negations: bool) -> Result<(), LowerError> {
+fn unsigned_compares(func: &mut Function, of_negations: bool) -> Result<(), LowerError> {
     let which = Compares {
         of_negations,
         of_extended: !of_negations,
     };
-    passes::quirks::flip_compares::run(func, which).map(|_| ())
+    passes::quirks::unsigned_compares::run(func, which).map(|_| ())
 }
 
 fn passes(folder: &str) -> Option<Pass> {
@@ -68,17 +68,23 @@ fn passes(folder: &str) -> Option<Pass> {
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
-        "narrow_counts" => Pass::Try(passes::quirks::narrow_counts::run),
+        "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
         "half_overflow" => Pass::Try(|f| passes::quirks::half_overflow::run(f).map(|_| ())),
-        "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f, Zeros::All).map(|_| ())),
+        "opaque_zeros" => {
+            Pass::Try(|f| passes::quirks::opaque_zeros::run(f, Zeros::All).map(|_| ()))
+        }
         "atomic_floats" => Pass::Try(|f| passes::quirks::atomic_floats::run(f).map(|_| ())),
-        "wrapping_counters" => Pass::Try(|f| passes::quirks::wrapping_counters::run(f).map(|_| ())),
-        "divided_counts" => Pass::Try(|f| passes::quirks::divided_counts::run(f).map(|_| ())),
-        "flip_compares" => Pass::Try(|f| flip_compares(f, true)),
-        "flip_compares_extended" => Pass::Try(|f| flip_compares(f, false)),
+        "wrapping_induction" => {
+            Pass::Try(|f| passes::quirks::wrapping_induction::run(f).map(|_| ()))
+        }
+        "divided_trip_counts" => {
+            Pass::Try(|f| passes::quirks::divided_trip_counts::run(f).map(|_| ()))
+        }
+        "unsigned_compares" => Pass::Try(|f| unsigned_compares(f, true)),
+        "unsigned_compares_extended" => Pass::Try(|f| unsigned_compares(f, false)),
         "misrounded_doubles" => Pass::Try(passes::quirks::misrounded_doubles::run),
-        "idle_lanes" => {
-            Pass::Try(|f| passes::quirks::idle_lanes::run(f, &Target::lavapipe()).map(|_| ()))
+        "inactive_lanes" => {
+            Pass::Try(|f| passes::quirks::inactive_lanes::run(f, &Target::lavapipe()).map(|_| ()))
         }
         "loop_results" => Pass::Try(|f| {
             passes::structurize::run(f)?;
@@ -121,8 +127,8 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "lower_images" => Pass::Module(|m, f| images(m, f, &Target::full())),
         "lower_images_no_load" => Pass::Module(|m, f| images(m, f, &Target::lavapipe())),
-        "zero_tables" => Pass::Module(|m, f| {
-            let result = passes::zero_tables::run(&mut m.functions[f], &m.globals);
+        "fold_zero_loads" => Pass::Module(|m, f| {
+            let result = passes::fold_zero_loads::run(&mut m.functions[f], &m.globals);
             result.map(|_| ()).map_err(|e| e.to_string())
         }),
         "compact" => Pass::Function(|f| {

@@ -1,10 +1,10 @@
-//! Floats whose bits an atomic works with are bits of integers, for llvmpipe: where a float is computed and its bits are an operand
-//! of an atomic, it makes an atomic of floats, for which LLVM has no instruction (the process ends), or takes a maximum of numbers
-//! without a sign for one with. So `atomic_max(p, as_uint(x * x))`. What it does lane by lane with doubles ends the process,
-//! too, where the processor has no AVX-512.
+//! Makes integer operands of atomics opaque that are the bits of a computed float, for llvmpipe, as in `atomic_max(p, as_uint(x * x))`.
+//!
+//! It makes an atomic of floats of them, for which LLVM has no instruction (the process ends), or takes an unsigned maximum for a
+//! signed one. The atomics of doubles that it expands lane by lane end the process, too, where the processor has no AVX-512.
 
+use crate::edit::opaque::opaque;
 use crate::edit::rewrite::{rewrite, InstEdit};
-use crate::edit::unknown_zero::hide;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -46,7 +46,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
         for at in operands(&data.op, r.func.ty(operand).bits()) {
             let value = r.resolve(r.func.insts[inst].args[at]);
             if is_float(r.func, value) {
-                let hidden = hide(r, value);
+                let hidden = opaque(r, value);
                 r.func.insts[inst].args[at] = hidden;
                 changed = true;
             }

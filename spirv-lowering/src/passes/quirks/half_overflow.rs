@@ -1,7 +1,7 @@
-//! Integers that become halfs, for LLVM: it takes `fpext (sitofp x to half)` for `sitofp x` where few bits of x are significant,
-//! as `x << 24` has them, although x may be far beyond the largest half, which makes it infinite.
+//! Bounds integers before they are converted to halfs, for LLVM: it replaces `fpext (sitofp x to half)` by `sitofp x` where few bits
+//! of x are significant, as in `x << 24`, although x may be far beyond the largest half, which makes it infinite.
 //!
-//! What is beyond becomes a number of many bits that is beyond as well.
+//! An integer beyond becomes one with many significant bits that is beyond as well.
 
 use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::Result;

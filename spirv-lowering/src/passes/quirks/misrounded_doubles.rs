@@ -1,5 +1,5 @@
-//! Trunc and RoundEven of doubles by way of Floor, for llvmpipe on processors without AVX-512: it takes every double beyond
-//! 2^24 for a whole number, which is so of single precision alone (Mesa 22.3; its Floor is right).
+//! Expands Trunc and RoundEven of doubles to Floor, for llvmpipe on processors without AVX-512: it takes every double beyond
+//! 2^24 for a whole number, which holds in single precision alone (Mesa 22.3; its Floor is right).
 
 use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;

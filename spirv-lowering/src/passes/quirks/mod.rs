@@ -1,16 +1,16 @@
-//! Passes that make up for what a driver's compiler gets wrong. None of them is needed for a driver without defects: each
-//! runs only for a target that says so.
+//! Workarounds for faults of drivers' compilers. A driver without defects needs none of these passes: each runs only for a target
+//! that has the quirk.
 
 pub mod atomic_floats;
-pub mod divided_counts;
-pub mod flip_compares;
+pub mod divided_trip_counts;
 pub mod half_overflow;
-pub mod hide_zeros;
-pub mod idle_lanes;
+pub mod inactive_lanes;
 pub mod loop_results;
 pub mod misrounded_doubles;
-pub mod narrow_counts;
+pub mod narrow_bit_counts;
+pub mod opaque_zeros;
 pub mod resume_loops;
 pub mod split_parts;
 pub mod unroll_loops;
-pub mod wrapping_counters;
+pub mod unsigned_compares;
+pub mod wrapping_induction;

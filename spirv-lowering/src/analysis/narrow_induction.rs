@@ -12,7 +12,7 @@ use crate::ir::types::Type;
 
 /// An induction variable: a parameter of a loop header that grows by a constant in each iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counter {
+pub struct InductionVariable {
     /// The parameter.
     pub param: Value,
     /// The instruction that computes the next value, and its block.
@@ -27,7 +27,7 @@ pub struct Counter {
 const LOW: u64 = u32::MAX as u64;
 
 /// Returns the 64-bit induction variables of which all values and next values are below 2^32.
-pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<Counter> {
+pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<InductionVariable> {
     let mut found = Vec::new();
     let long = |block: &Block| {
         let params = &func.blocks[*block].params;
@@ -51,9 +51,10 @@ pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<Counter> {
             latch,
         };
         for index in 0..func.blocks[lp.header].params.len() {
-            if let Some((counter, starts)) = this.counter(index) {
-                if this.ends_by_number(&counter, &starts) || this.ends_by_test(&counter, &starts) {
-                    found.push(counter);
+            if let Some((variable, starts)) = this.variable(index) {
+                if this.ends_by_number(&variable, &starts) || this.ends_by_test(&variable, &starts)
+                {
+                    found.push(variable);
                 }
             }
         }
@@ -76,7 +77,7 @@ impl Examined<'_> {
     }
 
     /// Returns a header parameter as an induction variable, with the constants that it starts from.
-    fn counter(&self, index: usize) -> Option<(Counter, Vec<u64>)> {
+    fn variable(&self, index: usize) -> Option<(InductionVariable, Vec<u64>)> {
         let func = self.func;
         let param = func.blocks[self.lp.header].params[index];
         if func.ty(param) != Type::I64 {
@@ -102,21 +103,21 @@ impl Examined<'_> {
         };
         let mut blocks = self.lp.blocks.iter().copied();
         let block = blocks.find(|&b| func.blocks[b].insts.contains(&next))?;
-        let counter = Counter {
+        let variable = InductionVariable {
             param,
             next,
             block,
             step: func.as_const(step)?,
         };
-        (base == param).then_some((counter, starts))
+        (base == param).then_some((variable, starts))
     }
 
     /// Returns true if the trip count is known and keeps all values below 2^32.
-    fn ends_by_number(&self, counter: &Counter, starts: &[u64]) -> bool {
+    fn ends_by_number(&self, variable: &InductionVariable, starts: &[u64]) -> bool {
         let Some(n) = trips(self.func, self.lp) else {
             return false;
         };
-        let way = i128::from(counter.step as i64) * i128::from(n);
+        let way = i128::from(variable.step as i64) * i128::from(n);
         let fits = |at: i128| (0..=i128::from(LOW)).contains(&at);
         let starts = starts.iter().map(|&s| i128::from(s as i64));
         starts.into_iter().all(|s| fits(s) && fits(s + way))
@@ -124,13 +125,18 @@ impl Examined<'_> {
 
     /// Returns true if an exit in the header or the latch is taken before the variable has passed a
     /// value below 2^32.
-    fn ends_by_test(&self, counter: &Counter, starts: &[u64]) -> bool {
+    fn ends_by_test(&self, variable: &InductionVariable, starts: &[u64]) -> bool {
         [self.lp.header, self.latch]
             .into_iter()
-            .any(|block| self.test_bounds(block, counter, starts) == Some(true))
+            .any(|block| self.test_bounds(block, variable, starts) == Some(true))
     }
 
-    fn test_bounds(&self, block: Block, counter: &Counter, starts: &[u64]) -> Option<bool> {
+    fn test_bounds(
+        &self,
+        block: Block,
+        variable: &InductionVariable,
+        starts: &[u64],
+    ) -> Option<bool> {
         let func = self.func;
         let Terminator::Branch(cond, yes, no) = &func.blocks[block].term else {
             return None;
@@ -145,18 +151,18 @@ impl Examined<'_> {
             return None;
         };
         let most = self.most(end)?;
-        let step = counter.step;
+        let step = variable.step;
         let first = *starts.iter().max()?;
         if step == 0 || step > LOW || first > LOW - step {
             return Some(false);
         }
-        let of_next = func.def_inst(at) == Some(counter.next);
-        if !of_next && at != counter.param {
+        let of_next = func.def_inst(at) == Some(variable.next);
+        if !of_next && at != variable.param {
             return None;
         }
-        // What the counter is at most when the sum is made. Where the counter itself is tested that may be one step further,
-        // unless the sum is made only after the test.
-        let tested_first = of_next || (block == self.lp.header && counter.block != block);
+        // The highest value of the variable when the next one is computed. Where the variable itself is tested that may be one step
+        // further, unless the next value is computed only after the test.
+        let tested_first = of_next || (block == self.lp.header && variable.block != block);
         let last = if tested_first {
             most.checked_sub(1)
         } else {

@@ -1,7 +1,7 @@
-//! Lanes without a work-item end at once, where the driver lets them run along.
+//! Ends lanes without a work-item at once, where the driver executes them.
 //!
 //! llvmpipe runs the work-items of a row in the lanes of a vector. Where the row is no multiple of it, the last lanes have
-//! no work-item: their stores are left out and their loads give zeros, but they take part in control flow. A loop whose
+//! no work-item: their stores are masked and their loads give zeros, but they take part in control flow. A loop whose
 //! step is loaded from memory never ends there, until the driver ends it, and every other loop of the kernel with it
 //! ([`Quirks::loop_limit`](crate::target::Quirks::loop_limit)). Kernels without loops stay as they are: one that is conditional as a whole costs the driver
 //! much to compile.

@@ -1,4 +1,4 @@
-//! Replaces reads of constants that hold only zeros.
+//! Replaces loads from program-scope variables that hold only zeros.
 //!
 //! LLVM's SPIR-V target fills memory by copies from such a variable, which would be loads from
 //! memory for every work-item.

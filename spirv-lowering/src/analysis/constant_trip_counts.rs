@@ -10,7 +10,7 @@ use crate::ir::types::Type;
 
 /// An induction variable whose begin and step are constants.
 #[derive(Debug, Clone, Copy)]
-pub struct Counter {
+pub struct ConstantInduction {
     /// The type of the variable.
     pub ty: Type,
     /// Its first value.
@@ -19,7 +19,7 @@ pub struct Counter {
     pub step: u64,
 }
 
-impl Counter {
+impl ConstantInduction {
     /// Returns true if (limit - begin) / step is about the trip count, for `compare` being a
     /// comparison of the variable with a constant. Also returns true if `compare` is no such
     /// comparison.
@@ -27,14 +27,14 @@ impl Counter {
         self,
         func: &Function,
         compare: Inst,
-        is_counter: impl Fn(Value) -> bool,
+        is_variable: impl Fn(Value) -> bool,
     ) -> bool {
         let data = &func.insts[compare];
         let &[a, b] = data.args.as_slice() else {
             return true;
         };
-        let limit = if is_counter(a) { b } else { a };
-        if !is_counter(a) && !is_counter(b) {
+        let limit = if is_variable(a) { b } else { a };
+        if !is_variable(a) && !is_variable(b) {
             return true;
         }
         match (data.op, limit_of(func, limit)) {
@@ -113,13 +113,13 @@ mod tests {
 
     fn integers(ty: Type, cond: IntCond, [begin, limit, step]: [i64; 3]) -> bool {
         let [begin, limit, step] = [begin, limit, step].map(|n| n as u64 & ty.mask());
-        Counter { ty, begin, step }.integers(cond, limit)
+        ConstantInduction { ty, begin, step }.integers(cond, limit)
     }
 
     fn floats([begin, limit, step]: [f32; 3]) -> Option<bool> {
         let [begin, limit, step] = [begin, limit, step].map(|x| x.to_bits().into());
         let ty = Type::F32;
-        Counter { ty, begin, step }.floats(limit)
+        ConstantInduction { ty, begin, step }.floats(limit)
     }
 
     #[test]

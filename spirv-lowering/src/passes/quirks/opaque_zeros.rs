@@ -1,23 +1,24 @@
-//! Zeros that floats are multiplied by, divided by or added to are no constants any more, for llvmpipe: its code generator takes
-//! `x * 0` and `0 / x` for 0, `x + 0` for x and `x / 0` for anything, whatever x is, so that infinities, NaN and signs of zeros
-//! are lost (`lp_build_mul`, `lp_build_div`, `lp_build_add`; what SignedZeroInfNanPreserve and NoContraction say does not reach
-//! them).
+//! Makes constant zeros opaque where floats are multiplied by them, divided by them or added to them.
 //!
-//! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`,
-//! of a zero whose sign is gone by then. A product by `-0` is taken for a zero without a sign by what NIR knows of ranges, which then
-//! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet), or integers
-//! with their bits, is a conversion of the condition for it, which gives a zero of the same sign. So it is for NVIDIA's compiler.
+//! llvmpipe's code generator folds `x * 0` and `0 / x` to 0, `x + 0` to x and `x / 0` to anything, whatever x is, so that infinities,
+//! NaN and signs of zeros are lost (`lp_build_mul`, `lp_build_div`, `lp_build_add`). SignedZeroInfNanPreserve and NoContraction do
+//! not reach them.
 //!
-//! The driver may find more constants than we: a choice or a way of which it knows that it is never taken leaves the other, a loop
-//! that it has unrolled what it begins with, and a counter in each iteration, and what a kernel stores is found again where it loads
-//! it. So zeros that are chosen, that blocks bring and that are stored are hidden, too, and what is computed of counters and
-//! of what private arrays hold alone and becomes a float.
+//! It recognises only a zero without a sign. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`, of a zero
+//! that has lost its sign by then. NIR's range analysis takes a product by `-0` for a zero without a sign and removes an `fabs` of
+//! it. A choice between one and a zero of the other sign (`select`, or paths that join), or integers with their bits, becomes a
+//! conversion of the condition, which gives a zero of the same sign. NVIDIA's compiler does the same.
+//!
+//! The driver may find more constants than this compiler: the other value of a choice or path that it knows is never taken, the
+//! values of an induction variable in a loop that it has unrolled, and a stored value where the kernel loads it. So zeros that are
+//! chosen, passed to block parameters or stored are made opaque, too, and so is what is converted to a float and computed from
+//! induction variables and the contents of private arrays alone.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::LoopForest;
+use crate::edit::opaque::{opaque, opaque_const, opaque_zero};
 use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
-use crate::edit::unknown_zero::{hidden, hide, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData, Storage};
@@ -26,7 +27,7 @@ use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// Which zeros are hidden.
+/// The zeros that become opaque.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zeros {
     /// Zeros of which a selection or branch chooses one, or else a number of the other sign.
@@ -35,7 +36,7 @@ pub enum Zeros {
     All,
 }
 
-/// Runs the pass, when no constants will be found any more. Returns whether anything changed.
+/// Runs the pass, after the last folding of constants. Returns true if anything changed.
 pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
     let insts = || (func.layout.iter()).flat_map(|&block| func.blocks[block].insts.iter().copied());
     let width = insts().filter_map(|inst| settled_width(func, inst)).min();
@@ -45,25 +46,25 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
         .filter(|&inst| all || func.insts[inst].op == Op::Select)
         .filter(|&inst| operands(&func.insts[inst]).any(|at| is_zero(func, inst, at, &floats)))
         .collect();
-    let Brought { params, mut zeros } = Brought::new(func, &floats);
-    let counted = if all {
+    let PassedZeros { params, mut zeros } = PassedZeros::new(func, &floats);
+    let predictable = if all {
         conversions(func)
     } else {
         FxHashSet::default()
     };
-    if found.is_empty() && params.is_empty() && counted.is_empty() {
+    if found.is_empty() && params.is_empty() && predictable.is_empty() {
         return Ok(false);
     }
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         if let (Some(&value), &Op::Const(bits)) = (data.results.first(), &data.op) {
-            if let Some(hides) = zeros.get_mut(&value) {
-                *hides = hidden(r, r.func.ty(value), bits);
+            if let Some(opaque) = zeros.get_mut(&value) {
+                *opaque = opaque_const(r, r.func.ty(value), bits);
             }
         }
-        if counted.contains(&inst) {
+        if predictable.contains(&inst) {
             let counter = r.resolve(r.func.insts[inst].args[0]);
-            r.func.insts[inst].args[0] = hide(r, counter);
+            r.func.insts[inst].args[0] = opaque(r, counter);
         }
         if !found.contains(&inst) {
             return Ok(InstEdit::Keep);
@@ -73,20 +74,20 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
                 let arg = r.func.insts[inst].args[at];
                 let (ty, bits) = (r.func.ty(arg), r.func.as_const(arg).unwrap_or(0));
                 let zero = if floats.are_parts(ty) {
-                    hidden_parts(r, ty, bits)
+                    opaque_parts(r, ty, bits)
                 } else {
-                    hidden(r, ty, bits)
+                    opaque_const(r, ty, bits)
                 };
                 r.func.insts[inst].args[at] = zero;
             }
         }
         Ok(InstEdit::Keep)
     })?;
-    bring(func, &params, &zeros);
+    pass_opaque(func, &params, &zeros);
     Ok(true)
 }
 
-/// Values of which every zero is hidden: none in a kernel that computes no floats.
+/// Values of which every zero becomes opaque: none in a kernel that computes no floats.
 struct Floats {
     /// Bits of the narrowest float that is computed.
     width: Option<u32>,
@@ -131,7 +132,7 @@ impl Floats {
     }
 }
 
-/// One and a zero of the other sign, or integers with their bits.
+/// Returns true if the values are one and a zero of the other sign, or integers with their bits.
 fn differ_in_sign(ty: Type, one: u64, zero: u64) -> bool {
     let plus = match ty {
         Type::F16 | Type::I16 => 0x3c00,
@@ -144,15 +145,15 @@ fn differ_in_sign(ty: Type, one: u64, zero: u64) -> bool {
 }
 
 /// The zeros that edges pass to block parameters.
-struct Brought {
-    /// The parameters that zeros are brought to which are hidden.
+struct PassedZeros {
+    /// The parameters whose zeros become opaque.
     params: FxHashSet<Value>,
     /// The zeros, each with the opaque value that replaces it, once that is made.
     zeros: FxHashMap<Value, Value>,
 }
 
-impl Brought {
-    /// Zeros of floats, and those where another edge brings one of the other sign.
+impl PassedZeros {
+    /// Finds the zeros of floats, and zeros where another edge passes a one of the other sign.
     fn new(func: &Function, floats: &Floats) -> Self {
         let mut constants: FxHashMap<Value, SmallVec<[(Value, u64); 2]>> = FxHashMap::default();
         for &block in &func.layout {
@@ -167,11 +168,11 @@ impl Brought {
         let (mut params, mut zeros) = (FxHashSet::default(), FxHashMap::default());
         for (param, known) in constants {
             let ty = func.ty(param);
-            let hides = |zero: u64| {
+            let becomes_opaque = |zero: u64| {
                 let signs_differ = known.iter().any(|&(_, one)| differ_in_sign(ty, one, zero));
                 signs_differ || floats.has(func, param) && is_zero_bits(ty, zero)
             };
-            for &(value, _) in known.iter().filter(|&&(_, zero)| hides(zero)) {
+            for &(value, _) in known.iter().filter(|&&(_, zero)| becomes_opaque(zero)) {
                 params.insert(param);
                 zeros.insert(value, value);
             }
@@ -180,44 +181,44 @@ impl Brought {
     }
 }
 
-/// Returns the conversions to floats of what loops count, which begins as a constant, of what
-/// private arrays hold, and of what is computed of these and constants alone.
+/// Returns the conversions to floats of induction variables that begin as a constant, of the contents of private arrays, and of
+/// values computed from these and constants alone.
 fn conversions(func: &Function) -> FxHashSet<Inst> {
-    let counted = counted(func);
+    let predictable = predictable(func);
     (func.layout.iter())
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
         .filter(|&inst| becomes_float(func, inst))
-        .filter(|&inst| is_known(func, &counted, func.insts[inst].args[0]))
+        .filter(|&inst| is_known(func, &predictable, func.insts[inst].args[0]))
         .collect()
 }
 
-/// Returns the values that are computed of counters, constants and the contents of private arrays
-/// alone, without the constants.
-fn counted(func: &Function) -> FxHashSet<Value> {
+/// Returns the values that are computed from induction variables, constants and the contents of private arrays alone, without the
+/// constants.
+fn predictable(func: &Function) -> FxHashSet<Value> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-    let mut brought: FxHashMap<Value, SmallVec<[Value; 4]>> = FxHashMap::default();
+    let mut passed: FxHashMap<Value, SmallVec<[Value; 4]>> = FxHashMap::default();
     for &block in &func.layout {
         for edge in func.blocks[block].term.targets() {
             for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
-                brought.entry(param).or_default().push(arg);
+                passed.entry(param).or_default().push(arg);
             }
         }
     }
-    let mut counted = FxHashSet::default();
+    let mut predictable = FxHashSet::default();
     let mut size = usize::MAX;
-    while counted.len() != size {
-        size = counted.len();
+    while predictable.len() != size {
+        size = predictable.len();
         for &block in &func.layout {
-            let counts = forest.headed_by(block).is_some();
+            let is_header = forest.headed_by(block).is_some();
             for &param in &func.blocks[block].params {
-                let known = |&arg: &Value| is_known(func, &counted, arg);
-                let brings = brought.get(&param).is_some_and(|args| match counts {
+                let known = |&arg: &Value| is_known(func, &predictable, arg);
+                let brings = passed.get(&param).is_some_and(|args| match is_header {
                     true => func.ty(param).is_int() && args.iter().any(known),
                     false => args.iter().all(known),
                 });
                 if brings {
-                    counted.insert(param);
+                    predictable.insert(param);
                 }
             }
             for &inst in &func.blocks[block].insts {
@@ -226,21 +227,26 @@ fn counted(func: &Function) -> FxHashSet<Value> {
                     Op::VarLoad(var) => func.vars[var].storage == Storage::Function,
                     _ => !data.args.is_empty() && data.op.effect() == Effect::Pure,
                 };
-                if computed && data.args.iter().all(|&arg| is_known(func, &counted, arg)) {
-                    counted.extend(&data.results);
+                if computed
+                    && data
+                        .args
+                        .iter()
+                        .all(|&arg| is_known(func, &predictable, arg))
+                {
+                    predictable.extend(&data.results);
                 }
             }
         }
     }
-    counted
+    predictable
 }
 
-fn is_known(func: &Function, counted: &FxHashSet<Value>, value: Value) -> bool {
-    counted.contains(&value) || func.as_const(value).is_some()
+fn is_known(func: &Function, predictable: &FxHashSet<Value>, value: Value) -> bool {
+    predictable.contains(&value) || func.as_const(value).is_some()
 }
 
-/// Returns true if an instruction makes a float of an integer. What an array holds whole has its
-/// zeros hidden where they are stored.
+/// Returns true if an instruction makes a float of an integer. Zeros that an array holds whole are made opaque where they are
+/// stored.
 fn becomes_float(func: &Function, inst: Inst) -> bool {
     let data = &func.insts[inst];
     let is = |value: Value, of: fn(Type) -> bool| of(func.ty(value));
@@ -255,8 +261,8 @@ fn becomes_float(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Edges bring what hides the zeros.
-fn bring(func: &mut Function, params: &FxHashSet<Value>, zeros: &FxHashMap<Value, Value>) {
+/// Passes the opaque values in place of the zeros along the edges.
+fn pass_opaque(func: &mut Function, params: &FxHashSet<Value>, zeros: &FxHashMap<Value, Value>) {
     for block in func.layout.clone() {
         let mut term = std::mem::take(&mut func.blocks[block].term);
         for edge in term.targets_mut() {
@@ -270,8 +276,7 @@ fn bring(func: &mut Function, params: &FxHashSet<Value>, zeros: &FxHashMap<Value
     }
 }
 
-/// Returns the operands of which a zero may be taken for one that settles the result, where the
-/// result then is another.
+/// Returns the operands by whose zeros a driver may fold the instruction to a wrong result.
 fn operands(data: &InstData) -> std::ops::Range<usize> {
     let unsigned = data.fp.has(FpFlags::NSZ);
     match data.op {
@@ -286,7 +291,7 @@ fn operands(data: &InstData) -> std::ops::Range<usize> {
     }
 }
 
-/// Returns the bits of the result, if a zero among the operands may settle it.
+/// Returns the width of the result, if a driver may fold the instruction by a zero among its operands.
 fn settled_width(func: &Function, inst: Inst) -> Option<u32> {
     let data = &func.insts[inst];
     let computes = matches!(data.op, Op::FMul | Op::FAdd | Op::FSub | Op::FDiv | Op::Fma);
@@ -294,9 +299,9 @@ fn settled_width(func: &Function, inst: Inst) -> Option<u32> {
     (data.results.first().filter(|_| may_be)).map(|&result| func.ty(result).bits())
 }
 
-/// Returns an integer of which no part of 16 bits or more is known.
-fn hidden_parts(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
-    let zero = unknown_zero(r, ty);
+/// Returns an integer of which every part of 16 bits or more is opaque.
+fn opaque_parts(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
+    let zero = opaque_zero(r, ty);
     let zeros = r.with_const(Op::IMul, zero, 0x0001_0001_0001_0001 & ty.mask());
     r.with_const(Op::Or, zeros, bits)
 }

@@ -8,7 +8,7 @@ use crate::ir::types::Type;
 /// Emits an opaque zero of an integer type. It is the last bit of the product of two consecutive
 /// numbers, of which one is even, and a compiler's range analysis says nothing about the last bit.
 /// The first of them is the number of work-groups, which no kernel computes.
-pub fn unknown_zero(r: &mut Rewriter, ty: Type) -> Value {
+pub fn opaque_zero(r: &mut Rewriter, ty: Type) -> Value {
     let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
     let one = r.konst(Type::I32, 1);
     let next = r.same(Op::IAdd, [groups, one]);
@@ -22,20 +22,20 @@ pub fn unknown_zero(r: &mut Rewriter, ty: Type) -> Value {
 }
 
 /// Returns the same integer as an opaque value.
-pub fn hide(r: &mut Rewriter, value: Value) -> Value {
-    let zero = unknown_zero(r, r.func.ty(value));
+pub fn opaque(r: &mut Rewriter, value: Value) -> Value {
+    let zero = opaque_zero(r, r.func.ty(value));
     r.same(Op::Xor, [value, zero])
 }
 
 /// Returns a constant integer or float as an opaque value.
-pub fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
+pub fn opaque_const(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
     let word = match ty.bits() {
         8 => Type::I8,
         16 => Type::I16,
         32 => Type::I32,
         _ => Type::I64,
     };
-    let mut hidden = unknown_zero(r, word);
+    let mut hidden = opaque_zero(r, word);
     if bits != 0 {
         hidden = r.with_const(Op::Or, hidden, bits);
     }

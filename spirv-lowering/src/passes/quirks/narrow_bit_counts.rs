@@ -1,5 +1,6 @@
-//! Counts of the bits of 8 and 16-bit values, for NVIDIA's driver: it counts the bits of the value extended with its sign.
-//! With one more bit set, which is taken off again, the operand is no extension any more.
+//! Counts the bits of zero-extended 8 and 16-bit values correctly on NVIDIA's driver, which counts those of the sign-extended value.
+//!
+//! The pass sets one more bit, so that the operand is no extension any more, and subtracts it from the count.
 
 use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;

@@ -1,15 +1,15 @@
-//! The step of a loop's counter that may wrap around is no constant any more, for NVIDIA's compiler: from a constant step
-//! it computes how often the loop runs as if the counter never wrapped (seen with driver 580 on Hopper, in its OpenCL too).
+//! Makes large constant steps of induction variables opaque, for NVIDIA's compiler: from a constant step it computes the trip count
+//! as if the variable never wrapped around (seen with driver 580 on Hopper, in its OpenCL too).
 //!
-//! Counters with small steps stay as they are: they wrap
-//! around after so many iterations that no program relies on it, and loops with them are to be unrolled and reduced.
+//! Small steps stay as they are: such variables wrap around only after so many iterations that no program relies on it, and their
+//! loops are worth unrolling and strength reduction.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest};
+use crate::edit::opaque::{opaque_const, opaque_zero};
 use crate::edit::rewrite::{rewrite, InstEdit};
-use crate::edit::unknown_zero::{hidden, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::fold::sext;
@@ -18,19 +18,19 @@ use crate::ir::op::Op;
 use crate::ir::types::Type;
 use rustc_hash::FxHashSet;
 
-/// Runs the pass. Returns whether anything changed.
+/// Runs the pass. Returns true if anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
-    hide_those(func, |func, lp, step| {
+    make_steps_opaque(func, |func, lp, step| {
         iterations::within(func, &[lp]) == u64::MAX
             && is_large(func.ty(step.param), step.by)
             && compared(func, lp, step)
     })
 }
 
-/// Hides the steps of which that is true. Returns whether there are any.
-pub(super) fn hide_those(
+/// Makes the steps opaque for which `is_one` returns true. Returns true if there are any.
+pub(super) fn make_steps_opaque(
     func: &mut Function,
-    is_one: impl Fn(&Function, &Loop, &CounterStep) -> bool,
+    is_one: impl Fn(&Function, &Loop, &InductionStep) -> bool,
 ) -> Result<bool> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
@@ -56,9 +56,9 @@ pub(super) fn hide_those(
         };
         let ty = r.func.ty(step);
         r.func.insts[inst].args[at] = if ty.is_float() {
-            hidden(r, ty, bits)
+            opaque_const(r, ty, bits)
         } else {
-            let zero = unknown_zero(r, ty);
+            let zero = opaque_zero(r, ty);
             r.same(Op::IAdd, [step, zero])
         };
         Ok(InstEdit::Keep)
@@ -67,7 +67,7 @@ pub(super) fn hide_those(
 }
 
 /// A parameter of a loop's header to which each iteration adds a constant.
-pub(super) struct CounterStep {
+pub(super) struct InductionStep {
     pub(super) param: Value,
     /// Its value in the next iteration.
     pub(super) next: Value,
@@ -77,7 +77,7 @@ pub(super) struct CounterStep {
     pub(super) by: u64,
 }
 
-fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = CounterStep> + 'a {
+fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = InductionStep> + 'a {
     let edges = (lp.latches.iter()).flat_map(|&latch| func.blocks[latch].term.targets());
     let params = &func.blocks[lp.header].params;
     edges
@@ -94,7 +94,7 @@ fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Counter
                 Op::IAdd | Op::FAdd if b == param => func.as_const(a)?,
                 _ => return None,
             };
-            Some(CounterStep {
+            Some(InductionStep {
                 param,
                 next,
                 inst,
@@ -103,14 +103,14 @@ fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Counter
         })
 }
 
-/// Returns true if the counter is round the numbers of its type in as many iterations as that has
-/// numbers of half its width, or fewer.
+/// Returns true if the variable passes all numbers of its type in no more iterations than a type of half the width has numbers.
 fn is_large(ty: Type, step: u64) -> bool {
     ty.is_int() && sext(ty, step).unsigned_abs() >= 1 << (ty.bits() / 2)
 }
 
-/// Returns true if a comparison in the loop is of the counter, or of little that is made of it.
-fn compared(func: &Function, lp: &Loop, step: &CounterStep) -> bool {
+/// Returns true if an integer comparison in the loop has an operand computed from the induction variable in at most [`DEPTH`]
+/// operations.
+fn compared(func: &Function, lp: &Loop, step: &InductionStep) -> bool {
     let insts = |block: &Block| func.blocks[*block].insts.iter().copied();
     lp.blocks.iter().flat_map(insts).any(|inst| {
         let data = &func.insts[inst];
@@ -122,7 +122,7 @@ fn compared(func: &Function, lp: &Loop, step: &CounterStep) -> bool {
     })
 }
 
-/// How many operations may stand between the counter and the comparison.
+/// The most operations between the induction variable and the comparison.
 const DEPTH: u32 = 3;
 
 fn made_of(func: &Function, value: Value, param: Value, next: Value, depth: u32) -> bool {

@@ -1,9 +1,10 @@
-//! Signed comparisons become unsigned ones of numbers whose sign bits are flipped, where drivers get them wrong:
+//! Replaces signed comparisons that drivers get wrong by unsigned ones of numbers with flipped sign bits:
 //!
 //! - with a negation: NVIDIA's compiler ends loops such as `for (i = n; i > -m; i--)` after five or six iterations, whatever the
 //!   width, the step and the form of the negation (seen with driver 580 on Hopper, in its OpenCL too).
-//! - of 64 bits of which 32 are the sign's: Mesa's NIR before 24.1.3 compares with a constant in 32 bits, and has 2^31 for the least
-//!   number of that width, so that `(long)i < 5` is never true. The constant may be one only once a loop is unrolled.
+//! - of 64-bit values that are sign-extended from 32 bits: Mesa's NIR before 24.1.3 compares them with a constant in 32 bits, and
+//!   takes the least number of that width for 2^31, so that `(long)i < 5` is never true. The constant may become one only once a
+//!   loop is unrolled.
 
 use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::Result;
