@@ -26,8 +26,8 @@ impl ClError {
         }
     }
 
-    /// For entry points that allocate no memory objects, and so do not list CL_MEM_OBJECT_ALLOCATION_FAILURE: what the
-    /// device lacks are resources.
+    /// Converts the error for entry points that allocate no memory objects, and so do not list
+    /// CL_MEM_OBJECT_ALLOCATION_FAILURE, to CL_OUT_OF_RESOURCES.
     pub fn of_resources(self) -> Self {
         match self.code {
             cl::CL_MEM_OBJECT_ALLOCATION_FAILURE => Self {
@@ -39,7 +39,7 @@ impl ClError {
     }
 }
 
-/// `Err` with a code and a reason: `return err(CL_INVALID_VALUE, "size is 0")`.
+/// Returns `Err` with a code and a reason, as in `return err(CL_INVALID_VALUE, "size is 0")`.
 pub fn err<T>(code: cl_int, what: impl Into<Cow<'static, str>>) -> ClResult<T> {
     Err(ClError::new(code, what))
 }

@@ -59,7 +59,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// From what the device can do and what the compiler and the runtime know to use.
+    /// Computes the features from the capabilities of the device and of the compiler.
     pub fn new(caps: &Caps, target: &Target) -> Self {
         let subgroups = target.has_subgroups();
         Self {
@@ -172,7 +172,8 @@ impl Features {
         list
     }
 
-    /// OpenCL C features (`__opencl_c_*`), as CL_DEVICE_OPENCL_C_FEATURES lists them and the compiler defines them.
+    /// Returns the OpenCL C features (`__opencl_c_*`), as CL_DEVICE_OPENCL_C_FEATURES lists them
+    /// and the compiler defines them.
     pub fn opencl_c_features(&self) -> Vec<Versioned> {
         let [global64, local64] = self.double_atomics;
         let features: &[(bool, &'static str)] = &[
@@ -255,7 +256,7 @@ impl Features {
         }
     }
 
-    /// Versions of OpenCL C that programs may ask for, oldest first.
+    /// Returns the versions of OpenCL C that programs may request, oldest first.
     pub fn opencl_c_versions(&self) -> Vec<(u32, u32)> {
         let mut versions = vec![(1, 0), (1, 1), (1, 2), (3, 0)];
         if self.version() >= (3, 1) {
@@ -264,7 +265,7 @@ impl Features {
         versions
     }
 
-    /// Versions of SPIR-V that clCreateProgramWithIL takes, newest first.
+    /// Returns the versions of SPIR-V that clCreateProgramWithIL accepts, newest first.
     pub fn spirv_versions(&self) -> Vec<(u32, u32)> {
         vec![(1, 6), (1, 5), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
     }
@@ -360,7 +361,7 @@ impl Features {
         all.iter().filter(works).map(|&(_, value)| value).collect()
     }
 
-    /// cl_khr_kernel_clock, of any scope.
+    /// Returns true if there is cl_khr_kernel_clock, of any scope.
     pub fn kernel_clock(&self) -> bool {
         self.clocks.contains(&true)
     }
@@ -371,7 +372,8 @@ impl Features {
         cl_bitfield::from(device) | cl_bitfield::from(subgroup) << 2
     }
 
-    /// cl_ext_float_atomics: CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, and those of `double` and `half`.
+    /// Returns the capabilities of cl_ext_float_atomics:
+    /// CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, and those of `double` and `half`.
     pub fn float_atomic_capabilities(&self) -> [cl_bitfield; 3] {
         /// Load and store, add, minimum and maximum; those of local memory stand 16 bits higher.
         const ALL: cl_bitfield = 7;

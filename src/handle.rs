@@ -95,7 +95,8 @@ fn shard(address: usize) -> &'static Shard {
 }
 
 impl<T: Body> Object<T> {
-    /// Makes an object that the application does not know yet (no API reference): hand it out with [`Object::publish`].
+    /// Creates an object without an API reference, unknown to the application until
+    /// [`Object::publish`].
     pub fn new(body: T) -> Ref<T> {
         Self::new_cyclic(|_| body)
     }
@@ -170,8 +171,8 @@ fn invalid(kind: Kind) -> ClError {
     ClError::new(kind.invalid(), "not a live object of this type")
 }
 
-/// Returns the live object behind a handle, or the error that the specification gives for an
-/// invalid one.
+/// Returns the live object of a handle, or the error that the specification gives for an invalid
+/// one.
 pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
     let address = handle as usize;
     let found = {

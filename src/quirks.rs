@@ -730,7 +730,7 @@ pub static TABLE: &[Row] = &[
     },
 ];
 
-/// The processor computes with halves in vectors of AVX-512.
+/// Returns true if the processor computes with halves in vectors of AVX-512.
 fn has_avx512_fp16() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx512fp16");
@@ -743,8 +743,8 @@ fn has_avx512() -> bool {
     !lacks_avx512()
 }
 
-/// Mesa 22.3 rounds with an instruction of the processor where that takes as many doubles as single floats fit into a
-/// vector, which only AVX-512 does.
+/// Returns true if the processor has no AVX-512. Mesa 22.3 rounds doubles with an instruction of
+/// the processor only where that takes as many doubles as single floats fit into a vector.
 fn lacks_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     return !std::arch::is_x86_feature_detected!("avx512f");
@@ -798,19 +798,19 @@ impl Quirks {
         self.0 = if on { self.0 | bit } else { self.0 & !bit };
     }
 
-    /// Their names.
+    /// Returns the names of the quirks.
     pub fn names(self) -> Vec<&'static str> {
         let mine = TABLE.iter().filter(|row| self.has(row.quirk));
         mine.map(|row| row.name).collect()
     }
 
-    /// Returns true if the driver has it.
+    /// Returns true if the driver has the quirk.
     pub fn has(self, quirk: Quirk) -> bool {
         self.0 & 1u64 << quirk as u32 != 0
     }
 }
 
-/// Returns the table as docs/quirks.md has it.
+/// Returns the table in the form of docs/quirks.md.
 pub fn document() -> String {
     let mut text = String::from(
         "# Quirks\n\nPrinted from `src/quirks.rs`. `PUMICE_QUIRKS=-NAME,+NAME` switches them; `ci/quirks` shows \

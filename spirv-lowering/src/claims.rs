@@ -48,7 +48,7 @@ impl Claim {
         }
     }
 
-    /// Returns true if a value contradicts the claim, whatever the other lanes have.
+    /// Returns true if a value contradicts the claim, for any values of the other lanes.
     pub fn excludes(self, value: u64) -> bool {
         match self {
             Self::Each(Bound::Multiple(of)) => value % u64::from(of.max(1)) != 0,

@@ -89,8 +89,7 @@ pub mod record {
     /// Padding.
     pub const PADDING: u32 = 4;
 
-    /// Computes a check that these words belong to one record, and none of them to what was there
-    /// before.
+    /// Computes a check that these words belong to one record, and none of them to older contents.
     pub fn check(kind: u32, size: u32, launch: u64) -> u32 {
         kind ^ size.wrapping_mul(0x85eb_ca6b)
             ^ (launch as u32).wrapping_mul(0xc2b2_ae35)

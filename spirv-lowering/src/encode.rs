@@ -569,7 +569,7 @@ impl ProgramGlobals {
         w.u64(self.writable_size);
         w.0
     }
-    /// Decodes the variables. Every relocation lies within the data.
+    /// Decodes the variables. Every relocation is within the data.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
         let mut r = Reader::new(bytes, Self::MAGIC)?;
         let data = r.bytes()?;

@@ -397,8 +397,8 @@ pub struct KernelAttributes {
 }
 
 impl KernelAttributes {
-    /// Returns the work-items of a sub-group, on a device whose sub-groups have `usual` where the
-    /// kernel does not say.
+    /// Returns the number of work-items of a sub-group: the kernel's, or else `usual`, the
+    /// device's.
     pub fn sub_group_size(&self, usual: u32) -> u32 {
         self.required_sub_group_size.unwrap_or(usual).max(1)
     }
@@ -473,7 +473,7 @@ impl Access {
     /// Reads and writes by the kernel.
     pub const ANY: Self = Self(Self::READ | Self::WRITE);
 
-    /// The access with these bits.
+    /// Decodes an access from its bits.
     pub fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
@@ -495,7 +495,7 @@ impl Access {
 }
 
 impl KernelInterface {
-    /// Returns what a launch may do with the memory behind an argument.
+    /// Returns the accesses that a launch may make to the memory that an argument refers to.
     pub fn access(&self, arg: usize) -> Access {
         self.arg_access.get(arg).copied().unwrap_or(Access::ANY)
     }

@@ -33,7 +33,7 @@ impl BuiltinLibrary {
         self.libclc.defines(name) && !self.own.defines(name)
     }
 
-    /// Returns true if there is a function of that (mangled) name.
+    /// Returns true if the library defines a function of that (mangled) name.
     pub fn defines(&self, name: &str) -> bool {
         self.own.defines(name) || self.libclc.defines(name)
     }

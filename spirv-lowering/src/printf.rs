@@ -38,7 +38,7 @@ pub fn records(buffer: &[u8]) -> Vec<(u32, &[u8])> {
     list
 }
 
-/// Renders all records of a printf buffer, in pieces: a few bytes of a record can ask for a lot of
+/// Renders all records of a printf buffer, in pieces: a few bytes of a record can produce a lot of
 /// text.
 pub fn render_all(sites: &[PrintfSite], buffer: &[u8], mut write: impl FnMut(&[u8])) {
     let mut text = Vec::new();

@@ -181,8 +181,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns true if sub-groups and collective functions work: the size of sub-groups is known, and
-    /// the operations exist that the others can be made of.
+    /// Returns true if sub-groups and collective functions work: the size of sub-groups is known,
+    /// and the operations exist to which the others can be lowered.
     pub fn has_subgroups(&self) -> bool {
         let needed = subgroup::BASIC | subgroup::VOTE | subgroup::BALLOT | subgroup::SHUFFLE;
         let size = self.subgroup_size;

@@ -30,7 +30,7 @@ impl EventsMemory {
         })
     }
 
-    /// Its device address.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.words.memory.address()
     }
@@ -53,7 +53,7 @@ impl EventsMemory {
         }
     }
 
-    /// Its status will be set by a kernel, and not by the runtime.
+    /// Returns true if a kernel, and not the runtime, sets the status of an event.
     pub fn is_user(&self, address: u64) -> bool {
         self.place(address)
             .is_some_and(|at| self.words.get(at + event::KIND) == event::USER)

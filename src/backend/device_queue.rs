@@ -83,15 +83,15 @@ pub struct QueueMemory {
     waiting: parking_lot::Mutex<u32>,
 }
 
-/// Returns the count at which a queue begins, so that records which others left in the memory are
-/// not taken for its own.
+/// Returns the count at which a queue begins, so that records of an earlier queue in the same
+/// memory are not taken for its own.
 fn beginning() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(0x9e37_79b0, Ordering::Relaxed)
 }
 
 impl QueueMemory {
-    /// Creates an empty queue for so many bytes of records, at most [`queue::MOST`].
+    /// Creates an empty queue for records of `limit` bytes together, at most [`queue::MOST`].
     pub fn new(device: &dyn Device, limit: u32) -> Result<Self> {
         let size = queue::ring(limit);
         let words = Words::new(device, queue::SIZE, MainUser::Device)?.cleared();
@@ -115,13 +115,14 @@ impl QueueMemory {
         })
     }
 
-    /// Its device address.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.words.memory.address()
     }
 
-    /// Finds the records that there are now, each once. Their launches may still be running. Where one is being written
-    /// nothing behind it is found before it: then its place is given.
+    /// Finds the records that are in the queue now, each once. Their launches may still be running.
+    /// Records after one that is being written are not found before it is complete: then its
+    /// position is returned.
     pub fn find(&self, mut with: impl FnMut(Found)) -> Option<u32> {
         let mut taking = self.taking.lock();
         let tail = self.words.word(queue::TAIL).load(Ordering::Acquire);
@@ -223,7 +224,7 @@ impl QueueMemory {
         (position & (self.size - 1)) as usize
     }
 
-    /// Counts bytes as waiting before the head moves, so that kernels which add both never find
+    /// Adds to the bytes that wait, before the head moves. Kernels add the two, and must never find
     /// less than there is.
     fn wait(&self, size: u32) {
         let mut waiting = self.waiting.lock();
@@ -259,7 +260,7 @@ impl QueueMemory {
         self.give_back(&mut taking);
     }
 
-    /// Moves the head over what nobody wants.
+    /// Moves the head over records that are no longer needed.
     fn give_back(&self, taking: &mut Taking) {
         let mut head = None;
         while let Some(piece) = taking.pieces.front().filter(|piece| piece.over) {
@@ -356,7 +357,7 @@ mod tests {
         (record::captured(0, 0) + captured.len()).next_multiple_of(16) as u32
     }
 
-    /// Writes a record in its place.
+    /// Writes a record at its position.
     fn write(queue: &QueueMemory, position: u32, number: u64, captured: &[u8]) {
         let (w, at) = (&queue.ring, queue.at(position));
         for word in (8..record::BODY).step_by(4) {

@@ -133,31 +133,32 @@ impl FakeDevice {
         })
     }
 
-    /// Gives addresses of other devices by these kinds alone, and not the first `refusals`.
+    /// Makes replays of other devices' addresses succeed by these kinds alone, and the first
+    /// `refusals` of them fail.
     pub fn replay_by(&self, kinds: &[ReplayKind], refusals: usize) {
         *self.kinds.lock() = kinds.to_vec();
         *self.refusals.lock() = refusals;
     }
 
-    /// Work stops before the next batch.
+    /// Stops the device before the next batch.
     pub fn stop(&self) {
         let mut gate = self.shared.gate.lock();
         (gate.open, gate.passes) = (false, 0);
     }
 
-    /// So many batches run though work has stopped.
+    /// Lets a number of batches run although the device is stopped.
     pub fn let_through(&self, count: usize) {
         self.shared.gate.lock().passes += count;
         self.shared.changed.notify_all();
     }
 
-    /// Work goes on.
+    /// Starts the device again.
     pub fn start(&self) {
         self.shared.gate.lock().open = true;
         self.shared.changed.notify_all();
     }
 
-    /// The next `count` submissions fail.
+    /// Makes the next `count` submissions fail.
     pub fn fail_submits(&self, count: usize) {
         self.shared.fail_submits.store(count, Ordering::SeqCst);
     }
@@ -177,7 +178,7 @@ impl FakeDevice {
         self.shared.waits.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of slots whose times were asked for so far.
+    /// Returns the number of slots whose times have been queried.
     pub fn timed(&self) -> usize {
         self.shared.timed.load(Ordering::SeqCst)
     }

@@ -18,7 +18,7 @@ pub struct PixelFormat {
 }
 
 impl PixelFormat {
-    /// Channels that are stored. 0: not an order of the specification.
+    /// Returns the number of stored channels, or 0 if the order is not one of the specification.
     pub fn channels(self) -> usize {
         match self.order {
             cl::CL_R
@@ -40,8 +40,9 @@ impl PixelFormat {
         }
     }
 
-    /// Pixels of a block. A block is one pixel, but where several share bytes: those of RAW10 and RAW12
-    /// (cl_ext_image_raw10_raw12). Images are whole blocks wide, and transfers move nothing smaller.
+    /// Returns the number of pixels of a block. A block is one pixel, except where several share
+    /// bytes: those of RAW10 and RAW12 (cl_ext_image_raw10_raw12). Images are whole blocks wide,
+    /// and transfers move nothing smaller.
     pub fn block(self) -> u32 {
         match self.data {
             cl::CL_UNSIGNED_INT_RAW10_EXT => 4,
@@ -87,7 +88,7 @@ impl PixelFormat {
         )
     }
 
-    /// Channels are bytes.
+    /// Returns true if channels are bytes.
     pub fn has_bytes(self) -> bool {
         matches!(
             self.data,
@@ -95,7 +96,7 @@ impl PixelFormat {
         )
     }
 
-    /// Channels are stored each by itself and read as floating-point numbers.
+    /// Returns true if channels are stored separately and read as floating-point numbers.
     pub fn has_fractions(self) -> bool {
         matches!(
             self.data,
@@ -152,7 +153,7 @@ impl PixelFormat {
         ORDERS.into_iter().flat_map(of)
     }
 
-    /// Pixels beyond the edge are transparent, where a sampler shows a border.
+    /// Returns true if pixels beyond the edge are transparent, where a sampler has a border.
     pub fn has_alpha(self) -> bool {
         matches!(
             self.order,
@@ -172,7 +173,7 @@ impl PixelFormat {
         )
     }
 
-    /// Channels are stored with the sRGB transfer function.
+    /// Returns true if channels are stored with the sRGB transfer function.
     pub fn is_srgb(self) -> bool {
         matches!(
             self.order,
@@ -275,7 +276,7 @@ pub struct ImageDesc {
 }
 
 impl ImageDesc {
-    /// Pixels of a row: what applications and kernels know as the width.
+    /// Returns the number of pixels of a row, which is the width for applications and kernels.
     pub fn pixels(&self) -> u32 {
         self.width.saturating_mul(self.format.block())
     }
@@ -283,9 +284,9 @@ impl ImageDesc {
 
 /// Texels that the device can address.
 pub trait DeviceImage: Send + Sync {
-    /// Returns its description.
+    /// Returns the description of the image.
     fn desc(&self) -> &ImageDesc;
-    /// Returns the image for its back end to downcast.
+    /// Returns the image as `Any`, for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -35,8 +35,8 @@ pub fn processor_cache() -> Option<u64> {
         .max()
 }
 
-/// Returns the highest clock of a card in MHz, by its domain, bus, device and function: what
-/// amdgpu, i915 and xe tell.
+/// Returns the highest clock of a card in MHz, by its domain, bus, device and function, as amdgpu,
+/// i915 and xe report it.
 pub fn card_clock([domain, bus, device, function]: [u32; 4]) -> Option<u32> {
     let name = format!("{domain:04x}:{bus:02x}:{device:02x}.{function}");
     clock_in(&Path::new("/sys/bus/pci/devices").join(name))

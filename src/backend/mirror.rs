@@ -227,7 +227,8 @@ fn meet(devices: &[Arc<dyn Device>], size: u64, kind: ReplayKind) -> Result<Met>
     Err(last)
 }
 
-/// Asks the other devices for the address of one. On failure, what was made, to be held.
+/// Requests the address that one device has chosen from the other devices. On failure returns the
+/// memories made so far, to be held.
 fn follow(
     devices: &[Arc<dyn Device>],
     chooser: usize,
@@ -260,7 +261,7 @@ fn follow(
 }
 
 impl Met {
-    /// Puts memory there.
+    /// Binds memory to the reserved addresses.
     fn back(self, devices: &[Arc<dyn Device>], by: ReplayKind, kind: SharedKind) -> Result<Block> {
         let host = match by {
             ReplayKind::Host => self.pages.pointer(),

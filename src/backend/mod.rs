@@ -135,8 +135,8 @@ pub trait Timeline: Send + Sync {
         let _ = value;
         None
     }
-    /// Returns true if other streams can wait for exactly this value ([`Stream::wait_for`]). Otherwise, while it is not
-    /// reached, they would wait for commands behind it as well.
+    /// Returns true if other streams can wait for exactly this value ([`Stream::wait_for`]).
+    /// Otherwise, while it is not reached, they would wait for later commands as well.
     fn has_signal(&self, value: u64) -> bool {
         let _ = value;
         true
@@ -167,7 +167,7 @@ pub trait Memory: Send + Sync {
     fn mapped(&self) -> Option<NonNull<u8>>;
     /// Returns true if host reads through `mapped` are fast (cached), not only writes.
     fn host_cached(&self) -> bool;
-    /// Returns the memory for its back end to downcast.
+    /// Returns the memory as `Any`, for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -194,11 +194,11 @@ pub enum MachineCode<'a> {
 
 /// A loaded kernel, not specialised yet.
 pub trait Code: Send + Sync {
-    /// Returns the interface that dispatch has to serve.
+    /// Returns the interface of the kernel.
     fn interface(&self) -> &KernelInterface;
-    /// Returns the pipeline for a work-group size and the byte sizes of the local-memory arguments
-    /// (spec id, size rounded up to 16), for launches of so many work-groups: what is best for many
-    /// need not be for few. Cached: the second call with the same values is a hash look-up.
+    /// Returns the pipeline for a work-group size, the byte sizes of the local-memory arguments
+    /// (spec id, size rounded up to 16), and a number of work-groups: the best one for many need
+    /// not be the best for few. Cached: the second call with the same values is a hash look-up.
     fn specialise(
         &self,
         local_size: [u32; 3],
@@ -210,14 +210,14 @@ pub trait Code: Send + Sync {
     /// Returns true if a pipeline takes long to make, so that few of them are worth more than the
     /// best size for each launch.
     fn costly(&self) -> bool;
-    /// Returns the work-items a group may have at most (register pressure included, where the
-    /// driver says so).
+    /// Returns the largest work-group in work-items (register pressure included, where the driver
+    /// reports it).
     fn max_work_group_size(&self) -> u32;
 }
 
 /// A specialised kernel.
 pub trait Pipeline: Send + Sync {
-    /// Returns the pipeline for its back end to downcast.
+    /// Returns the pipeline as `Any`, for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -260,14 +260,15 @@ pub struct ProfileSlot(pub u64);
 /// An ordered sequence of commands, each of one or more operations, which are submitted in batches. Used under a lock of the
 /// caller's: one thread at a time.
 pub trait Stream: Send {
-    /// Its timeline.
+    /// Returns the timeline of the stream.
     fn timeline(&self) -> &Arc<dyn Timeline>;
     /// Returns the value that the timeline reaches when the open command, the operations recorded now and next, is complete.
     fn open_value(&self) -> u64;
     /// Returns the value at which all that was recorded is complete.
     fn recorded_value(&self) -> u64;
-    /// Ends the open command. If `observed`, somebody may ask for its completion: it must not depend on commands recorded
-    /// later, which get another value. Otherwise it may share its value with them.
+    /// Ends the open command. If `observed`, its completion may be queried: it must not depend on
+    /// commands recorded later, which get another value. Otherwise it may share its value with
+    /// them.
     fn end_command(&mut self, observed: bool);
     /// Makes the open command fail, if it has not begun, where the command of this stream with the
     /// value has failed.
@@ -278,7 +279,7 @@ pub trait Stream: Send {
     fn commands_fail(&self) -> bool {
         false
     }
-    /// Operations recorded in the open batch.
+    /// Returns the number of operations recorded in the open batch.
     fn open_len(&self) -> usize;
     /// Makes the open command wait for this point, already submitted, of another stream of the same
     /// device or of one with the same root. It fails if the command at that point has failed.
@@ -295,9 +296,9 @@ pub trait Stream: Send {
     /// Ends the open command and submits the open batch, if there is anything in it (or `force`). Returns the last submitted
     /// value.
     fn submit(&mut self, force: bool) -> Result<u64>;
-    /// Frees what completed batches held. Cheap when there is nothing to do.
+    /// Frees the resources of completed batches. Cheap when there is nothing to do.
     fn reclaim(&mut self);
-    /// Times of a completed operation; the slot is freed.
+    /// Returns the times of a completed operation, and frees the slot.
     fn take_times(&mut self, slot: ProfileSlot) -> Result<Times>;
     /// Frees the slot of a completed operation, without asking the driver for its times: it may wait for other work.
     fn discard_times(&mut self, slot: ProfileSlot);
@@ -305,11 +306,11 @@ pub trait Stream: Send {
 
 /// A device.
 pub trait Device: Send + Sync {
-    /// Returns its abilities.
+    /// Returns the capabilities of the device.
     fn caps(&self) -> &Caps;
     /// Returns the properties that the compiler needs.
     fn target(&self) -> &spirv_lowering::target::Target;
-    /// Returns whether it was lost: nothing on it works any more, now or later.
+    /// Returns true if the device was lost: nothing on it works any more, now or later.
     fn is_lost(&self) -> bool {
         false
     }
@@ -342,7 +343,8 @@ pub trait Device: Send + Sync {
         let _ = (size, like);
         Err(DeviceError::Unsupported(format!("memory by {kind:?}")))
     }
-    /// Puts memory behind the addresses of a [`Device::place`]: the device's, or with [`ReplayKind::Host`] the host's at `host`.
+    /// Binds memory to the addresses of a [`Device::place`]: the device's, or with
+    /// [`ReplayKind::Host`] the host's at `host`.
     ///
     /// # Safety
     /// `host` must be valid for reads and writes of the memory's size as long as what is returned lives.
@@ -381,12 +383,13 @@ pub trait Device: Send + Sync {
         let _ = slice;
         Err(DeviceError::Unsupported(format!("{format:?}")))
     }
-    /// Returns the processors that it runs on, where it can be divided among them; else none.
+    /// Returns the processors that the device runs on, if it can be partitioned by them; otherwise
+    /// none.
     fn processors(&self) -> &[Processor] {
         &[]
     }
-    /// Returns a device of some of them, for which code that was loaded here is good too, and which
-    /// has the same memory: whatever one of them has allocated the other uses.
+    /// Returns a sub-device of these processors. Code that was loaded here is valid for it, and
+    /// both have the same memory: each may use allocations of the other.
     fn sub_device(&self, numbers: &[u32]) -> Result<Arc<dyn Device>> {
         Err(DeviceError::Unsupported(format!(
             "a part of processors {numbers:?}"
@@ -407,9 +410,9 @@ pub trait Device: Send + Sync {
     /// Returns the device time and the host's CLOCK_MONOTONIC time of the same moment, in
     /// nanoseconds (clGetDeviceAndHostTimer).
     fn timestamps(&self) -> Result<(u64, u64)>;
-    /// Contents of the driver's pipeline cache, to be kept on disk.
+    /// Returns the contents of the driver's pipeline cache, to be stored on disk.
     fn pipeline_cache(&self) -> Vec<u8>;
-    /// Gives the driver a cache kept earlier. Ignored when it does not fit.
+    /// Loads an earlier pipeline cache into the driver. Ignored when it does not fit.
     fn load_pipeline_cache(&self, data: &[u8]);
 }
 
@@ -417,7 +420,7 @@ pub trait Device: Send + Sync {
 pub type Uses = SmallVec<[Use; 8]>;
 
 /// Returns every usable device of the machine, the processor last. Where only that is `wanted` (as
-/// `cpu`) nothing of Vulkan is touched.
+/// `cpu`) Vulkan is not loaded.
 pub fn enumerate(wanted: &[String]) -> Vec<Arc<dyn Device>> {
     let only_cpu = !wanted.is_empty() && wanted.iter().all(|word| word.eq_ignore_ascii_case("cpu"));
     let mut devices = if only_cpu {

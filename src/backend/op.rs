@@ -68,7 +68,7 @@ pub enum OrderRule {
 
 /// A function of the host's that a device calls.
 pub trait Call: Send + Sync {
-    /// Calls it, once.
+    /// Calls the function, once.
     fn call(&self);
 }
 

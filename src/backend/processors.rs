@@ -39,7 +39,7 @@ pub struct Processor {
 }
 
 /// Returns the processors that this process may use, in the order of their numbers. Returns `None`
-/// where the system does not tell.
+/// where the system does not report them.
 pub fn here() -> Vec<Processor> {
     let root = Path::new("/sys/devices/system");
     affinity::of_process()

@@ -11,7 +11,7 @@ pub struct SpareStream<'a> {
 }
 
 impl<'a> SpareStream<'a> {
-    /// Creates a stream that nobody else uses now.
+    /// Creates a stream that has no other user.
     pub fn new(device: &'a dyn Device) -> Result<Self> {
         let stream = device.spare_stream()?;
         Ok(Self { device, stream })

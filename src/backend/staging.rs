@@ -36,7 +36,7 @@ impl<'a> Staging<'a> {
         })
     }
 
-    /// Its first bytes.
+    /// Returns the first bytes of the buffer.
     pub fn slice(&self, size: u64) -> Slice {
         Slice {
             memory: self.memory.clone(),

@@ -58,8 +58,8 @@ impl Words {
         self
     }
 
-    /// Returns the 32 bits at a place, a multiple of 4; a word of their own where there is no such
-    /// place.
+    /// Returns the 32 bits at an offset, a multiple of 4. Returns a spare word if there is no such
+    /// offset.
     pub fn word(&self, at: usize) -> &AtomicU32 {
         static NOWHERE: AtomicU32 = AtomicU32::new(0);
         if at % 4 != 0 || at.saturating_add(4) > self.size {
@@ -74,7 +74,7 @@ impl Words {
         self.word(at).load(Ordering::Relaxed)
     }
 
-    /// Sets them.
+    /// Sets the 32 bits at an offset.
     pub fn set(&self, at: usize, value: u32) {
         self.word(at).store(value, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl Words {
 }
 
 /// Orders this thread's earlier writes before its later ones, to mapped memory of a device as well:
-/// that may be write-combined, where no atomic order counts.
+/// that may be write-combined, where atomic orders have no effect.
 pub(super) fn in_order() {
     fence(Ordering::SeqCst);
 }

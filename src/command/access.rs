@@ -68,8 +68,9 @@ impl Work {
         matches!(self, Self::Launch(launch) if launch.kernel.host_memory)
     }
 
-    /// Returns true if only commands of the same queue can see it, so that it may be left to the device although the caller
-    /// waits for it: a write to memory that the host does not reach.
+    /// Returns true if only commands of the same queue can observe whether the command is complete:
+    /// a write to memory that the host does not reach. Such a command may be left to the device
+    /// although the caller waits for it.
     pub fn is_hidden(&self) -> bool {
         match self {
             Self::Write { mem, host, .. } | Self::WriteImage { mem, host, .. } => {
@@ -79,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Returns the memory that it touches, whoever does.
+    /// Returns the host memory that the command touches, whether the device or the host does.
     pub fn host_access(&self) -> HostAccess {
         let mut ranges = Ranges::new();
         let add = |ranges: &mut Ranges, mem: &Ref<Mem>| ranges.extend(mem.host_range());

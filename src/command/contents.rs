@@ -46,8 +46,8 @@ fn mapped(mapping: &Mapping) -> Part {
 }
 
 impl Work {
-    /// Calls `each` with the parts of memory objects that must be in the memory of the command's device, and with what it does
-    /// there. Stops at an error.
+    /// Calls `each` with the parts of memory objects that must be in the memory of the command's
+    /// device, and with the command's use of them. Stops at an error.
     pub fn contents(&self, mut each: impl FnMut(&Ref<Mem>, &Part, Touch) -> ClResult) -> ClResult {
         let packed = |image: &Ref<Mem>, size, offset: u64| -> ClResult<Part> {
             let total = volume(size, image.image()?.element());
@@ -121,13 +121,13 @@ impl Work {
         }
     }
 
-    /// Makes the contents that the command uses the newest in a memory of the context, before it is encoded for a device with
-    /// that memory. Waits for devices where something must be brought.
+    /// Makes the contents that the command uses up to date in a memory of the context, before it is
+    /// encoded for a device with that memory. Waits for devices where contents must be copied.
     pub fn prepare(&self, memory: MemoryIndex) -> ClResult {
         self.contents(|mem, part, touch| mem.prepare(memory, part, touch))
     }
 
-    /// Returns true if [`Work::prepare`] has nothing to bring, nor anybody to wait for.
+    /// Returns true if [`Work::prepare`] has nothing to copy and nothing to wait for.
     pub fn is_prepared(&self, memory: MemoryIndex) -> bool {
         let mut prepared = true;
         let looked = self.contents(|mem, part, touch| {

@@ -38,8 +38,8 @@ fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
     Ok(())
 }
 
-/// Returns the box lies within the image, and is one of whole blocks: the first coordinate of the
-/// answer counts these.
+/// Checks that a box is within the image and consists of whole blocks. Returns it with its first
+/// coordinate in blocks.
 fn place(image: &MemImage, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageRegion> {
     let mut at = ImageRegion {
         origin: [0; 3],
@@ -236,7 +236,7 @@ pub fn copy(
     })
 }
 
-/// Returns the checks of the buffer's side of a copy between image and buffer.
+/// Checks the buffer's side of a copy between image and buffer.
 fn check_bytes(
     target: &QueueTarget,
     image: &Ref<Mem>,
@@ -338,7 +338,8 @@ pub struct Mapped {
     pub slice_pitch: usize,
 }
 
-/// Returns CL_INVALID_OPERATION for a map that reads or writes what the image's flags do not allow.
+/// Fails with CL_INVALID_OPERATION for a map that reads or writes although the image's flags do not
+/// allow that.
 pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
     if flags & cl::CL_MAP_READ != 0 {
         check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
@@ -387,7 +388,7 @@ pub fn map(
     ))
 }
 
-/// Returns the rows of a mapped box: packed as source, behind the pointer as destination.
+/// Returns the rows of a mapped box: packed as source, at the pointer as destination.
 pub fn mapped_rows(
     mem: &Ref<Mem>,
     mapping: &crate::object::mem::map::Mapping,

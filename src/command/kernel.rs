@@ -35,9 +35,9 @@ pub struct NdRange<'a> {
 }
 
 impl NdRange<'_> {
-    /// Returns whether ids or sizes need more than 31 bits. Work-items there run a form of the
-    /// kernel of its own ([`crate::compile::Executable::wide`]); in the usual one an id is the same
-    /// extended by zeros and by its sign.
+    /// Returns true if ids or sizes need more than 31 bits. Work-items there run a form of the
+    /// kernel of its own ([`crate::compile::Executable::wide`]); in the usual one zero extension
+    /// and sign extension of an id are the same.
     pub fn is_wide(&self) -> bool {
         let IndexSpace { offset, global, .. } = self.whole();
         let ends = global
@@ -208,7 +208,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
 }
 
 /// Implements clGetKernelSuggestedLocalWorkSize. Makes the same checks as an enqueue without local
-/// size, and the same choice unless the kernel cannot tell.
+/// size, and the same choice unless the kernel cannot observe it.
 pub fn suggested_local_size(
     device: &Device,
     kernel: &KernelLaunch,
@@ -241,8 +241,8 @@ type Run = (u64, u32, u32);
 /// that many last for longer than anybody waits.
 const MOST_PARTS: usize = 1 << 17;
 
-/// Returns CL_OUT_OF_RESOURCES if a launch takes more dispatches than a queue should ever be given,
-/// which is known before any of them is made.
+/// Fails with CL_OUT_OF_RESOURCES if a launch takes more dispatches than a queue should ever get,
+/// before any of them is created.
 fn check_parts(axes: &[SmallVec<[Run; 2]>; 3], steps: u32) -> ClResult {
     let parts = axes
         .iter()
@@ -294,8 +294,8 @@ fn resumes(global: &[u64; 3]) -> u32 {
     }
 }
 
-/// Returns the memory objects of a launch are of the queue's context, and where its device can
-/// address them.
+/// Checks that the memory objects of a launch are of the queue's context, and begin where its
+/// device can address them.
 fn check_objects(target: &QueueTarget, kernel: &KernelLaunch) -> ClResult {
     for objects in [kernel.buffers.as_slice(), &kernel.images] {
         for (mem, _) in objects {
@@ -306,8 +306,8 @@ fn check_objects(target: &QueueTarget, kernel: &KernelLaunch) -> ClResult {
 }
 
 /// Implements clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`) with the arguments that the
-/// kernel has now. The caller has checked that kernel and queue are of the same context. Pipelines
-/// that the kernel does not have yet are made, which may take seconds: no lock should be held.
+/// kernel has now. The caller has checked that kernel and queue are of the same context. Compiles
+/// missing pipelines, which may take seconds: no lock should be held.
 pub fn launch(
     target: &QueueTarget,
     kernel: &Kernel,

@@ -53,8 +53,8 @@ pub struct QueueTarget {
 }
 
 impl QueueTarget {
-    /// Returns the object belongs to the queue's context and begins where the device can address
-    /// it.
+    /// Checks that the object belongs to the queue's context and begins where the device can
+    /// address it.
     pub fn check(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
             return err(
@@ -125,7 +125,7 @@ impl HostSide {
         Self::of_backing(target, base, offset, *rows, pitches)
     }
 
-    /// Returns the same where the context has such memory.
+    /// Creates the side of a transfer in host memory, in a context with host backings.
     #[cold]
     fn of_backing(
         target: &QueueTarget,
@@ -165,7 +165,8 @@ impl HostSide {
         Self::of(target, base, region.dst_offset, region, pitches)
     }
 
-    /// Returns the same for rows of an image, which devices take packed only: the host copies them.
+    /// Returns the same side without the device's view of it, so that the host copies: rows of an
+    /// image, which devices copy packed only.
     pub fn by_host(self) -> Self {
         Self {
             visible: None,

@@ -16,7 +16,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns CL_INVALID_OPERATION where the device does not support shared virtual memory.
+/// Fails with CL_INVALID_OPERATION where the device does not support shared virtual memory.
 fn check_device(target: &QueueTarget) -> ClResult {
     if svm::supported(&target.device) {
         return Ok(());
@@ -229,8 +229,8 @@ pub fn unmap(target: &QueueTarget, pointer: *mut c_void) -> ClResult<Command> {
     })
 }
 
-/// Implements clEnqueueSVMFree. The application frees what it gives a function for, which wants to
-/// know the queue's handle.
+/// Implements clEnqueueSVMFree. An application that passes a function frees the memory itself, with
+/// the queue's handle as argument of the function.
 pub fn free(
     target: &QueueTarget,
     pointers: Vec<usize>,

@@ -26,7 +26,7 @@ pub fn barrier() -> Command {
 }
 
 /// Implements clEnqueueNativeKernel, once its arguments have been checked: `args` is a copy of
-/// them, in which each buffer's address goes to the offset beside it.
+/// them, into which each buffer's address is written at the given offset.
 pub fn native(
     target: &QueueTarget,
     function: Callback<NativeFn>,

@@ -9,7 +9,7 @@ use crate::util::{config, files};
 use spirv_lowering::Lowered;
 use std::path::Path;
 
-/// Returns the folder, if dumps are wanted.
+/// Returns the folder of dumps, if they are enabled.
 pub fn dir() -> Option<&'static Path> {
     config::get().dump.as_deref()
 }
@@ -70,7 +70,7 @@ pub fn kernel(lowered: &Lowered) {
     write(&interface.to_string_lossy(), text.as_bytes());
 }
 
-/// Returns true if the folder has a kernel, or no folder is wanted.
+/// Returns true if the folder has the dump of a kernel, or dumps are not enabled.
 pub fn has(lowered: &Lowered) -> bool {
     dir().is_none_or(|dir| dir.join(kernel_file(lowered).1).exists())
 }

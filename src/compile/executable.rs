@@ -221,7 +221,7 @@ impl Executable {
         &self.kernels
     }
 
-    /// Index of a kernel.
+    /// Returns the index of the kernel with a name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.kernels
             .iter()
@@ -233,12 +233,12 @@ impl Executable {
         &self.blocks
     }
 
-    /// Returns the code of such a kernel.
+    /// Returns the code of a block's kernel.
     pub fn block_code(&self, block: &LoweredKernel) -> Result<Arc<dyn Code>, DeviceError> {
         self.load(block).cloned()
     }
 
-    /// Program-scope variables.
+    /// Returns the program-scope variables.
     pub fn globals(&self) -> &ProgramGlobals {
         &self.globals
     }
@@ -488,7 +488,7 @@ impl Sources {
     }
 }
 
-/// Returns the key for everything that an executable is made of, which program binaries also store.
+/// Returns the key for all inputs of an executable, which program binaries also store.
 pub fn key(
     device: &dyn Device,
     modules: &[SpirvModule],

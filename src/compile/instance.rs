@@ -76,7 +76,7 @@ impl Instance {
         !self.end.finalizers.is_empty()
     }
 
-    /// Runs the finalizers here and waits. No lock should be held.
+    /// Runs the finalizers in the calling thread and waits for them. No lock should be held.
     pub fn end(mut self) {
         self.take_end().run();
     }

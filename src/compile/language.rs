@@ -83,7 +83,7 @@ impl Language {
     }
 
     /// Returns macro options (`-D`, `-U`) for macros that clang does not define by itself, or
-    /// wrongly.
+    /// defines wrongly.
     pub fn macros(&self, std: ClStd) -> Vec<String> {
         let mut macros = vec![format!("-D__OPENCL_VERSION__={}", self.opencl_version)];
         if !self.images {

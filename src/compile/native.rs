@@ -71,7 +71,7 @@ impl Native {
         })
     }
 
-    /// Returns the key of an object file, whichever compiler makes it.
+    /// Returns the cache key of an object file, which does not depend on the compiler.
     fn key(&self, packing: Packing) -> CacheKey {
         let mut key = CacheKey::new(KIND);
         key.part(&self.processor);

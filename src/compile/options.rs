@@ -172,8 +172,8 @@ impl BuildOptions {
         Ok(())
     }
 
-    /// Returns the arguments of `clang -cc1` that stand for these options and the language of the
-    /// device. Together with the source they decide the result, so they are also the cache key.
+    /// Returns the arguments of `clang -cc1` for these options and the language of the device.
+    /// Together with the source they decide the result, so they are also the cache key.
     pub fn clang_args(&self, language: &Language) -> Vec<String> {
         let std = self.std.unwrap_or(ClStd::C12);
         let mut args: Vec<String> = Vec::with_capacity(32);

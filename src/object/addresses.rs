@@ -34,7 +34,7 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// Returns the allocation that an address lies in, and its offset there.
+    /// Returns the allocation that contains an address, and the offset of the address in it.
     pub(super) fn at(&self, address: usize) -> Option<(Arc<dyn HostShared>, usize)> {
         if !self.any() {
             return None;
@@ -45,12 +45,13 @@ impl Allocations {
         (offset < found.size).then(|| (found.shared.clone(), offset))
     }
 
-    /// Returns true if there was one at some time.
+    /// Returns true if there has ever been an allocation.
     pub(super) fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// Returns the backing that they give a range of addresses of the host, for devices with this memory.
+    /// Returns the backing that allocations are for a range of host addresses, for devices with
+    /// this memory.
     pub(super) fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking {
         if !self.any() {
             return HostBacking::Host;
@@ -65,20 +66,20 @@ impl Allocations {
         found.host_backing(memory, range)
     }
 
-    /// Enters an allocation.
+    /// Adds an allocation.
     pub(super) fn insert(&self, address: usize, size: usize, shared: Arc<dyn HostShared>) {
         self.any.store(true, Ordering::Release);
         let mut map = self.by_address.lock();
         map.insert(address, AllocationEntry { size, shared });
     }
 
-    /// Takes one off the list, by its first byte.
+    /// Removes the allocation that begins at an address.
     pub(super) fn take(&self, address: usize) -> Option<Arc<dyn HostShared>> {
         let entry = self.by_address.lock().remove(&address)?;
         Some(entry.shared)
     }
 
-    /// Takes all off the list if `unused` says so of their number, and drops them.
+    /// Removes all allocations and drops them, if `unused` returns true for their number.
     pub(super) fn clear(&self, unused: impl FnOnce(usize) -> bool) {
         let left = {
             let mut map = self.by_address.lock();
@@ -100,8 +101,8 @@ pub struct Addressed {
 }
 
 impl Addressed {
-    /// Returns the last buffer that begins at an address of a memory or before it, and how far
-    /// behind its first byte that is. It may be shorter.
+    /// Returns the last buffer that begins at an address of a memory or before it, and the address
+    /// as an offset from its first byte. The buffer may be shorter than that.
     pub(super) fn below(
         &self,
         memory: MemoryIndex,
@@ -112,7 +113,7 @@ impl Addressed {
         Some((found.upgrade()?, address - begin))
     }
 
-    /// Enters a buffer.
+    /// Adds a buffer.
     pub(super) fn insert(
         &self,
         memory: MemoryIndex,

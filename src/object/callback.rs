@@ -68,7 +68,7 @@ impl Callback<ErrorFn> {
 }
 
 impl Callback<DestructorFn> {
-    /// Tells that an object is gone.
+    /// Notifies that an object is destroyed.
     pub fn call(&self, handle: usize) {
         let _mode = FloatMode::standard();
         // SAFETY: the application registered this function with this signature to be called exactly once, now.
@@ -77,7 +77,7 @@ impl Callback<DestructorFn> {
 }
 
 impl Callback<EventFn> {
-    /// Tells that an event has reached a status.
+    /// Notifies that an event has reached a status.
     pub fn call(&self, handle: usize, status: cl_int) {
         let _mode = FloatMode::standard();
         // SAFETY: the application registered this function with this signature to be called exactly once, now.

@@ -80,7 +80,7 @@ impl Context {
         }))
     }
 
-    /// Its devices, each once.
+    /// Returns the devices of the context, each once.
     pub fn devices(&self) -> &[Ref<Device>] {
         &self.devices
     }
@@ -98,17 +98,18 @@ impl Context {
         Ok(slot.get_or_init(|| made))
     }
 
-    /// Returns the same, if there has been any such kernel or queue.
+    /// Returns the device-side state of a device, if the context has had a kernel or queue that
+    /// needs it.
     pub fn known_on_device(&self, index: usize) -> Option<&Arc<DeviceSide>> {
         self.on_device.get(index)?.get()
     }
 
-    /// Its memories.
+    /// Returns the memories of the context.
     pub fn memories(&self) -> &Memories {
         &self.memories
     }
 
-    /// Returns the memory of one of its devices.
+    /// Returns the memory of a device of the context.
     pub fn memory_of(&self, device: &Ref<Device>) -> ClResult<MemoryIndex> {
         self.memories.of(self.device_index(device)?)
     }
@@ -118,7 +119,7 @@ impl Context {
         &self.allocations
     }
 
-    /// Returns the memories of those of its devices that can do something.
+    /// Returns the memories of the devices for which `able` returns true.
     pub(super) fn memories_of(&self, able: impl Fn(&Ref<Device>) -> bool) -> Vec<MemoryIndex> {
         let devices = self.devices.iter().filter(|device| able(device));
         let mut found: Vec<_> = devices.filter_map(|d| self.memory_of(d).ok()).collect();
@@ -132,7 +133,7 @@ impl Context {
         &self.mirror
     }
 
-    /// Returns the buffers whose device addresses the application knows.
+    /// Returns the buffers whose device addresses the application has queried.
     pub fn addressed(&self) -> &Addressed {
         &self.addressed
     }
@@ -142,7 +143,7 @@ impl Context {
         &self.reachable
     }
 
-    /// Returns true if there is, or was, something of which [`Context::behind`] tells.
+    /// Returns true if there is, or was, memory for which [`Context::behind`] returns a backing.
     #[inline]
     pub(crate) fn has_host_backing(&self) -> bool {
         self.allocations.any() || !self.reachable.is_empty()
@@ -156,8 +157,8 @@ impl Context {
         }
     }
 
-    /// Returns true if there is, or was, memory through which the host may see what a device does
-    /// without a command.
+    /// Returns true if there is, or was, memory through which the host may see the writes of a
+    /// device without a command.
     pub(crate) fn host_sees_devices(&self) -> bool {
         self.follows_pointers.load(Ordering::SeqCst) || self.has_host_backing()
     }
@@ -169,7 +170,8 @@ impl Context {
         }
     }
 
-    /// Returns true if such a kernel may be pending in one of its queues.
+    /// Returns true if a kernel that may access any host memory may be pending in one of the
+    /// context's queues.
     pub(crate) fn pointers_are_followed(&self) -> bool {
         self.follows_pointers.load(Ordering::SeqCst)
             && self

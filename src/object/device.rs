@@ -110,7 +110,7 @@ impl Device {
         Self::over(parent.platform.clone(), backend, Some(partition))
     }
 
-    /// Returns the device that it is a part of, if it is a sub-device.
+    /// Returns the parent device of a sub-device.
     pub fn parent(&self) -> Option<&Ref<Self>> {
         self.partition.as_ref().map(|partition| &partition.parent)
     }
@@ -124,7 +124,7 @@ impl Device {
         device
     }
 
-    /// Returns true if it is a part of that device, or of a part of it.
+    /// Returns true if this is a sub-device of that device, directly or through other sub-devices.
     pub fn is_within(&self, whole: &Ref<Self>) -> bool {
         let mut above = self.parent();
         while let Some(device) = above {
@@ -147,7 +147,7 @@ impl Device {
         &self.backend
     }
 
-    /// Its limits.
+    /// Returns the capabilities of the device.
     pub fn caps(&self) -> &Caps {
         self.backend.caps()
     }
@@ -162,7 +162,7 @@ impl Device {
         &self.language
     }
 
-    /// Returns the handle of its platform, while that lives; then null.
+    /// Returns the handle of the platform, or null once that is gone.
     pub fn platform(&self) -> *const c_void {
         let platform = self.platform.upgrade();
         platform.map_or(std::ptr::null(), |platform| Arc::as_ptr(&platform).cast())
@@ -575,7 +575,7 @@ impl Device {
         }
     }
 
-    /// Extents of images, by query.
+    /// Returns the largest extent of images that a query is for.
     fn image_size(&self, param: cl_uint) -> usize {
         let limits = &self.caps().images;
         if !self.features.images {

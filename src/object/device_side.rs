@@ -36,7 +36,7 @@ pub const PROPERTIES: cl_command_queue_properties =
 pub struct Inbox(Mutex<Vec<(Found, Arc<QueueMemory>)>, { rank::TREE_INBOX }>);
 
 impl Inbox {
-    /// Takes what has come.
+    /// Takes the records that have arrived.
     pub fn take(&self) -> Vec<(Found, Arc<QueueMemory>)> {
         std::mem::take(&mut self.0.lock())
     }
@@ -49,7 +49,7 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    /// Gives the record up, which will never be whole.
+    /// Skips the record, which will never be complete.
     pub fn skip(&self) {
         self.queue.skip(self.position);
     }
@@ -156,7 +156,8 @@ impl DeviceSide {
             .collect()
     }
 
-    /// Returns a new tree: its number and where its records come to, until [`DeviceSide::forget`].
+    /// Creates a launch tree. Returns its number and the inbox that its records go to until
+    /// [`DeviceSide::forget`].
     pub fn tree(&self) -> (u32, Arc<Inbox>) {
         let mut trees = self.trees.lock();
         loop {
@@ -178,13 +179,14 @@ impl DeviceSide {
         UnderWay(self.clone())
     }
 
-    /// Returns true if no launch that may write records is under way.
+    /// Returns true if all launches that may write records have ended.
     pub fn all_ended(&self) -> bool {
         self.under_way.load(Ordering::Acquire) == 0
     }
 
-    /// Finds all records of these queues and gives them to their trees. The number of a launch has that of its tree
-    /// in the upper half. Some: there may be more, behind one that is being written.
+    /// Finds all records of these queues and passes them to their trees. The number of a launch has
+    /// that of its tree in the upper half. Returns the first record that is still being written,
+    /// after which there may be more.
     pub fn collect(&self, queues: &[Arc<QueueMemory>]) -> Option<Stuck> {
         let mut stuck = None;
         for queue in queues {
@@ -219,28 +221,29 @@ impl DeviceSide {
         self.trees_over.fetch_add(1, Ordering::Release);
     }
 
-    /// Returns how many trees are over.
+    /// Returns the number of launch trees that are complete.
     pub fn trees_over(&self) -> u64 {
         self.trees_over.load(Ordering::Acquire)
     }
 
-    /// Points that have been reached, with all that the kernels of those trees wrote before them.
+    /// Returns the points at which launch trees were complete, with all that their kernels wrote
+    /// before.
     pub fn last_points(&self) -> Vec<Point> {
         self.last_points.lock().clone()
     }
 
-    /// Kernels that could set events have ended.
+    /// Records that kernels which could set events have ended.
     pub fn note_ended(&self) {
         *self.ended.lock() += 1;
         self.changed.notify_all();
     }
 
-    /// Returns how many times that was said.
+    /// Returns the number of calls of [`DeviceSide::note_ended`].
     pub fn ended(&self) -> u64 {
         *self.ended.lock()
     }
 
-    /// Waits until it is said more often than that, or a while.
+    /// Waits until [`DeviceSide::ended`] exceeds `known`, for 5 ms at most.
     pub fn wait_ended(&self, known: u64) {
         let mut ended = self.ended.lock();
         if *ended == known {

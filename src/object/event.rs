@@ -41,9 +41,9 @@ const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 
 /// The queue of an event, as the event sees it; implemented by the queue, so that events need not know it.
 pub trait Owner: ContextQueue {
-    /// Returns true if the application may ask for times.
+    /// Returns true if the application may query times.
     fn profiling(&self) -> bool;
-    /// Returns true if it measures times, for whomever.
+    /// Returns true if the queue measures times, for the application or for a trace.
     fn measures(&self) -> bool;
     /// Makes the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
@@ -168,7 +168,7 @@ impl Notifications {
     }
 }
 
-/// Notifies pending commands of an event, and has their queues look at them.
+/// Notifies pending commands that an event has changed, and makes their queues check them.
 fn notify(dependents: impl IntoIterator<Item = Dependent>) {
     let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();
     for dependent in dependents {
@@ -265,7 +265,7 @@ impl Event {
         )
     }
 
-    /// Returns the event of a command that is over.
+    /// Creates the event of a command that is complete.
     pub(crate) fn done(
         context: Ref<Context>,
         kind: cl_command_type,
@@ -307,7 +307,7 @@ impl Object<Event> {
         self.owner.as_ref()
     }
 
-    /// Returns true if it was made by clCreateUserEvent.
+    /// Returns true if the event was created by clCreateUserEvent.
     pub fn is_user(&self) -> bool {
         self.owner.is_none()
     }
@@ -316,7 +316,7 @@ impl Object<Event> {
         self.state.lock().stage
     }
 
-    /// Its value on the queue's timeline, if it has one yet.
+    /// Returns the event's value on the queue's timeline, if it has one yet.
     pub(crate) fn value(&self) -> Option<u64> {
         match self.stage() {
             Stage::Recorded(place) => Some(place.value),
@@ -324,7 +324,7 @@ impl Object<Event> {
         }
     }
 
-    /// Returns what a command that depends on it can do.
+    /// Returns whether a command that depends on the event can run, must wait, or fails.
     pub fn readiness(&self) -> Readiness {
         let place = match self.stage() {
             Stage::Pending => return Readiness::Pending(None),
@@ -406,7 +406,8 @@ impl Object<Event> {
         }
     }
 
-    /// Waits until the command is over; submits it if need be. Returns its status: CL_COMPLETE or negative.
+    /// Waits until the command is complete, and submits it if need be. Returns its status:
+    /// CL_COMPLETE or negative.
     pub fn wait(self: &Arc<Self>) -> cl_int {
         loop {
             let place = {
@@ -443,8 +444,8 @@ impl Object<Event> {
         }
     }
 
-    /// Sets the final status unless there is one already, and takes the notifications that follow. To be run when no lock
-    /// is held.
+    /// Sets the final status unless there is one already. Returns the notifications to run once no
+    /// lock is held.
     pub(crate) fn settle(self: &Arc<Self>, status: cl_int) -> Notifications {
         let mut state = self.state.lock();
         let status = match state.stage {
@@ -623,7 +624,7 @@ impl Object<Event> {
         }
     }
 
-    /// Returns true if the command is over, so that asking for its status submits nothing.
+    /// Returns true if the command is complete, so that a query of its status submits nothing.
     pub(crate) fn is_over(&self) -> bool {
         match (self.stage(), &self.owner) {
             (Stage::Done(_), _) => true,
@@ -746,7 +747,7 @@ pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
     Ok(())
 }
 
-/// Implements clReleaseEvent. A user event that the application lets go without having set its
+/// Implements clReleaseEvent. A user event that the application releases without having set its
 /// status can never be set: commands that wait for it fail rather than wait for ever.
 pub fn release(handle: *const c_void) -> ClResult {
     let event = handle::lookup::<Event>(handle)?;
@@ -765,13 +766,13 @@ thread_local! {
     static WOKEN: ManuallyDrop<Woken> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
-/// Does something with that list.
+/// Calls `work` with this thread's list of queues to check, if there is one.
 fn with_woken<T>(work: impl FnOnce(&mut Option<VecDeque<Arc<dyn Owner>>>) -> T) -> Option<T> {
     WOKEN.try_with(|woken| work(&mut woken.borrow_mut())).ok()
 }
 
-/// Makes queues look at their pending commands. Within a call made from here the queues are only put on the list of the
-/// outermost call: no recursion, however long the chain of commands.
+/// Makes queues check their pending commands. Within a call made from here the queues are only
+/// added to the list of the outermost call: no recursion, however long the chain of commands.
 pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
     let mut owners = owners.into_iter().peekable();
     if owners.peek().is_none() {

@@ -80,14 +80,15 @@ impl Grid {
 pub struct LastGrid(Mutex<Option<Arc<Grid>>>);
 
 impl LastGrid {
-    /// Returns it if it is that of a launch like this: the same form of the kernel, the same index space and local memory.
+    /// Returns the last grid if the launch has the same form of the kernel, the same index space
+    /// and the same local memory.
     pub fn find(&self, kernel: &KernelLaunch, space: &IndexSpace) -> Option<Arc<Grid>> {
         let last = self.0.lock();
         let grid = last.as_ref()?;
         grid.is_of(kernel, space).then(|| grid.clone())
     }
 
-    /// Remembers one.
+    /// Stores a grid as the last one.
     pub fn remember(&self, grid: &Arc<Grid>) {
         if grid.dispatches.len() <= MOST_REMEMBERED {
             let before = self.0.lock().replace(grid.clone());

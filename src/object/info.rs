@@ -31,7 +31,7 @@ use std::mem::MaybeUninit;
 /// An object that answers `clGet*Info`. Queries with more inputs (build info, argument info, ...) are plain methods of
 /// the same shape.
 pub trait Info {
-    /// Answers one query, or [`unknown`].
+    /// Answers one query, or returns [`unknown`].
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written>;
 }
 
@@ -106,7 +106,7 @@ impl Sink<'_> {
 pub trait InfoValue {
     /// Returns the size in bytes.
     fn size(&self) -> usize;
-    /// Appends exactly `size()` bytes.
+    /// Appends exactly `size()` bytes to the sink.
     fn put(&self, sink: &mut Sink<'_>);
 }
 

@@ -132,7 +132,7 @@ impl Kernel {
         })
     }
 
-    /// Its program.
+    /// Returns the kernel's program.
     pub fn program(&self) -> &Ref<Program> {
         &self.program
     }
@@ -153,7 +153,7 @@ impl Kernel {
             .find(|on| Arc::ptr_eq(&on.device, device))
     }
 
-    /// Returns the grid of its last launch on a device, if it was built for that.
+    /// Returns the grid of the kernel's last launch on a device, if the kernel was built for that.
     pub fn last_grid(&self, device: &Ref<Device>) -> Option<&LastGrid> {
         self.on(device).map(|on| &on.last_grid)
     }

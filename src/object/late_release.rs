@@ -34,7 +34,8 @@ impl After {
         (!busy.is_empty()).then_some(Self(busy))
     }
 
-    /// Returns true if all is over. Waits for one of the queues, for so long at most.
+    /// Returns true if all commands are complete. Waits for one of the queues, for `patience` at
+    /// most.
     fn is_over(&mut self, patience: Duration) -> bool {
         while let Some((queue, value)) = self.0.last() {
             let progress = queue.progress();
@@ -68,7 +69,7 @@ static WAITING: Mutex<Waiting> = Mutex::new(Waiting {
     thread: false,
 });
 
-/// Does `work` when `after` is over, in another thread.
+/// Runs `work` in another thread once `after` is complete.
 pub fn later(after: After, work: impl FnOnce() + Send + 'static) {
     let mut waiting = WAITING.lock();
     waiting.all.push(Farewell {

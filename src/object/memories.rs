@@ -57,17 +57,17 @@ impl Memories {
         Self { devices, of }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of memories.
     pub fn count(&self) -> usize {
         self.devices.len()
     }
 
-    /// Returns true if there is more than one, so that contents move between them.
+    /// Returns true if there are several memories, between which contents are copied.
     pub fn are_several(&self) -> bool {
         self.count() > 1
     }
 
-    /// Iterates over all of them, in ascending order.
+    /// Iterates over the memories, in ascending order.
     pub fn all(&self) -> impl Iterator<Item = MemoryIndex> {
         (0..self.count()).map(MemoryIndex)
     }

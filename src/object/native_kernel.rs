@@ -18,7 +18,8 @@ pub struct NativeKernel {
 }
 
 impl NativeKernel {
-    /// Puts the addresses of buffers in a memory of their context into the arguments; each offset and a pointer's size fit.
+    /// Writes the addresses of buffers in a memory of their context into the arguments; each offset
+    /// and a pointer's size fit.
     pub fn new(
         function: Callback<NativeFn>,
         mut args: Vec<u8>,

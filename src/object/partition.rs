@@ -16,8 +16,8 @@ fn bit(domain: Domain) -> cl_device_affinity_domain {
     }
 }
 
-/// Returns the processors by what they share, in the order in which they come. Returns `None` if
-/// that is not known of all.
+/// Groups the processors by the resource that they share, in their order. Returns `None` if that is
+/// not known of all.
 fn by_domain(all: &[Processor], domain: Domain) -> Option<Vec<Vec<u32>>> {
     let at = Domain::ALL.iter().position(|known| *known == domain)?;
     let mut groups: Vec<(&str, Vec<u32>)> = Vec::new();

@@ -213,12 +213,12 @@ pub fn with_binaries(
 }
 
 impl Program {
-    /// Its context.
+    /// Returns the program's context.
     pub fn context(&self) -> &Ref<Context> {
         &self.context
     }
 
-    /// Its devices.
+    /// Returns the program's devices.
     pub fn devices(&self) -> &[Ref<Device>] {
         &self.devices
     }

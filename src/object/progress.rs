@@ -67,8 +67,8 @@ impl Progress {
         self.host_done.load(Ordering::SeqCst)
     }
 
-    /// Returns true if a kernel is under way, as far as is known, that may touch any memory of the
-    /// host.
+    /// Returns true if a kernel that may access any memory of the host is running, as far as is
+    /// known.
     pub fn follows_pointers(&self) -> bool {
         let until = self.follows.load(Ordering::SeqCst);
         until != 0 && self.timeline.completed().unwrap_or(0) < until
@@ -109,7 +109,7 @@ impl Progress {
         self.host_watched.load(Ordering::SeqCst)
     }
 
-    /// Returns true if the command with this value is over and has failed.
+    /// Returns true if the command with this value has failed.
     pub fn has_failed(&self, value: u64) -> bool {
         self.timeline.failure(value).is_some()
     }
@@ -161,11 +161,11 @@ impl Progress {
 
 /// A queue as its context knows it; implemented by the queue.
 pub trait ContextQueue: Send + Sync {
-    /// Its handle.
+    /// Returns the handle of the queue.
     fn handle(&self) -> *mut c_void;
-    /// Its device.
+    /// Returns the device of the queue.
     fn device(&self) -> &Ref<Device>;
-    /// Returns its progress.
+    /// Returns the progress of the queue.
     fn progress(&self) -> &Arc<Progress>;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);

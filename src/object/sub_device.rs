@@ -26,7 +26,7 @@ impl Division {
         self.plan.parts.len()
     }
 
-    /// Makes them.
+    /// Creates the sub-devices.
     pub fn make(&self) -> ClResult<Vec<Ref<Device>>> {
         let make = |numbers: &Vec<u32>| {
             let backend = self.device.backend().sub_device(numbers)?;

@@ -48,17 +48,17 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Returns the memory object that stands for it.
+    /// Returns the memory object that represents the allocation.
     pub fn mem(&self) -> &Ref<Mem> {
         &self.mem
     }
 
-    /// Its first byte.
+    /// Returns the address of the first byte.
     pub fn address(&self) -> usize {
         self.address
     }
 
-    /// Its size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -95,13 +95,14 @@ fn known(entry: Arc<dyn HostShared>) -> Option<Arc<Allocation>> {
 }
 
 impl Allocations {
-    /// Returns the allocation that an address lies in, and how far behind its first byte.
+    /// Returns the allocation that contains an address, and the offset of the address in it.
     pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
         let (found, offset) = self.at(address)?;
         Some((known(found)?, offset))
     }
 
-    /// Takes an allocation off the list, by its first byte. It is freed when the commands that use it have finished.
+    /// Removes the allocation that begins at an address. It is freed when the commands that use it
+    /// have finished.
     pub fn remove(&self, address: usize) -> Option<Arc<Allocation>> {
         known(self.take(address)?)
     }
@@ -112,7 +113,7 @@ pub fn supported(device: &Device) -> bool {
     device.svm_capabilities() != 0
 }
 
-/// Returns CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
+/// Fails with CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
 pub fn check_supported(context: &Context) -> ClResult {
     if context.devices().iter().any(|device| supported(device)) {
         return Ok(());
@@ -123,7 +124,7 @@ pub fn check_supported(context: &Context) -> ClResult {
     )
 }
 
-/// Checks an alignment; 0 stands for that of the largest type.
+/// Checks an alignment. Returns that of the largest type for 0.
 pub fn alignment(align: u64) -> ClResult<u64> {
     match align {
         0 => Ok(DEFAULT_ALIGN),
@@ -292,7 +293,7 @@ fn memories(
 }
 
 /// Frees the allocations of a context that the application has released, if no object is left that
-/// could use them: nobody can free them any more, and they keep the context alive.
+/// could use them: they keep the context alive, and the application can no longer free them.
 pub fn abandon(context: &Ref<Context>) {
     context.allocations().clear(|count| {
         let held_by_us = count + 1;

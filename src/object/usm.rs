@@ -138,8 +138,8 @@ pub fn alloc(
     make(context, request, &sharing)
 }
 
-/// Returns the address of an allocation of this extension, or null. CL_INVALID_VALUE for everything
-/// else.
+/// Checks that an address is null or that of an allocation of this extension. Fails with
+/// CL_INVALID_VALUE for all others.
 pub fn check_free(context: &Context, address: usize) -> ClResult {
     let ours =
         |(allocation, offset): (Arc<Allocation>, usize)| offset == 0 && allocation.usm().is_some();
@@ -152,8 +152,7 @@ pub fn check_free(context: &Context, address: usize) -> ClResult {
     )
 }
 
-/// Implements clGetMemAllocInfoINTEL. Of pointers that lie in no allocation nothing is known, which
-/// is no error.
+/// Implements clGetMemAllocInfoINTEL. A pointer outside of all allocations is no error.
 pub fn info(
     context: &Context,
     address: usize,

@@ -35,8 +35,9 @@ impl Queue {
             && state.host_hazard(work).is_none()
     }
 
-    /// Returns what can be done about a command with these dependencies, of which the first `listed` are its wait list. The
-    /// others only come first in the queue, and a failure among them does not spread.
+    /// Returns whether a command with these dependencies can run, must wait, or fails. The first
+    /// `listed` of them are its wait list. The others only come earlier in the queue, and a failure
+    /// among them does not spread.
     pub(super) fn resolve(
         &self,
         state: &QueueState,

@@ -74,8 +74,8 @@ pub struct LaunchTree {
 }
 
 impl LaunchTree {
-    /// Returns a tree whose first launch has the number 0. `place` gives memory for what that knows
-    /// of device queues.
+    /// Creates a tree whose first launch has the number 0. `place` allocates memory for the
+    /// device-queue state of that launch.
     pub fn new(
         target: &QueueTarget,
         enqueues: &Arc<Enqueues>,
@@ -251,7 +251,8 @@ impl Children<'_> {
         }
     }
 
-    /// Finds all records of this tree, none of whose launches is under way. They may lie behind those of others.
+    /// Collects all records of this tree, none of whose launches is running. They may lie after
+    /// those of others.
     fn collect(&mut self) {
         let on_device = &self.tree.enqueues.on_device;
         let since = Instant::now();
@@ -312,7 +313,8 @@ impl Children<'_> {
         });
     }
 
-    /// Puts a child where it belongs by what it waits for.
+    /// Adds a child to the list for its state: ready, blocked by an event of this tree or of
+    /// another, or failed.
     fn place(&mut self, mut child: Child) {
         let events = self.tree.enqueues.on_device.events();
         while let Some(&event) = child.record.waits.get(child.waited) {
@@ -399,7 +401,8 @@ impl Children<'_> {
         }
     }
 
-    /// Completes a launch that has ended, if its children are over, and then perhaps the one that enqueued it.
+    /// Completes a launch that has ended, if its children are complete, and then perhaps the one
+    /// that enqueued it.
     fn complete_upwards(&mut self, mut index: u32) {
         let now = now_ns();
         while let Some(node) = self.nodes.get_mut(index as usize) {
@@ -461,9 +464,10 @@ impl Children<'_> {
         Ok(())
     }
 
-    /// Takes the children of the next batch. Where more are ready than go into one, these are the youngest, and the oldest of all,
-    /// so that none waits for ever. What the youngest lead to ends first: of a tree a queue then holds some of each level, where
-    /// it would have to hold a whole level.
+    /// Takes the children of the next batch. If more are ready than fit into one, these are the
+    /// youngest, and the oldest of all, so that none waits for ever. Descendants of the youngest
+    /// end first, so that a queue holds a few children of each level of a tree instead of a whole
+    /// level.
     fn next_batch(&mut self) -> VecDeque<Child> {
         let Some(rest) = self.ready.len().checked_sub(BATCH).filter(|&rest| rest > 0) else {
             return std::mem::take(&mut self.ready);

@@ -65,8 +65,9 @@ impl Request<'_> {
 }
 
 impl Object<Queue> {
-    /// Enqueues a command. With `blocking` it is complete on return, as far as anybody can see: a write that only later
-    /// commands of this queue could see may still be on its way. Gives the event if it is wanted.
+    /// Enqueues a command. Returns the event if `want_event` is set. With `blocking` the command is
+    /// complete on return as far as can be observed: a write that only later commands of this queue
+    /// could see may still be running.
     pub fn enqueue(
         self: &Arc<Self>,
         command: Command,
@@ -195,7 +196,8 @@ impl Queue {
         (!idle && self.is_for_the_host(work)).then(|| ready.points.clone())
     }
 
-    /// Waits, without the lock, until all that is recorded is done, but for a host task, and for points of other queues.
+    /// Waits, without the lock, until all recorded commands are complete, and for points of other
+    /// queues. Host tasks from `but` on are not waited for.
     fn wait_until_idle(
         &self,
         mut state: MutexGuard<'_, QueueState>,
@@ -333,7 +335,7 @@ impl Queue {
         }
     }
 
-    /// Finishes a request that is recorded, or done: makes its event, posts its host task, and
+    /// Finishes a request that is recorded or complete: creates its event, posts its host task, and
     /// waits for it if the caller does.
     #[inline]
     fn finish_request(
@@ -390,9 +392,9 @@ impl Queue {
         result.map(|()| event)
     }
 
-    /// Returns true if a blocking command that was encoded is to be waited for. Not one that nobody
-    /// can tell from a complete one: a queue that is made later waits for what is left like that
-    /// ([`Queue::new`]).
+    /// Returns true if a blocking command that was encoded must be waited for. It need not be if
+    /// nothing can observe that it is not complete: a queue that is created later waits for such
+    /// commands ([`Queue::new`]).
     fn must_wait(
         &self,
         state: &mut QueueState,
@@ -466,7 +468,8 @@ impl Queue {
         }))
     }
 
-    /// Markers and barriers of out-of-order queues wait for pending commands.
+    /// Returns true if a command need not wait until others are encoded, as markers and barriers of
+    /// out-of-order queues do.
     fn can_encode(&self, state: &QueueState, command: &Command, wait: &[Ref<Event>]) -> bool {
         state.pending.is_empty()
             || !wait.is_empty()

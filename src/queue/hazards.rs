@@ -63,8 +63,8 @@ pub struct HostTasks {
 }
 
 impl HostTasks {
-    /// Adds a task after the others, of which those up to `done` are over. `shared`: devices access the ranges, too.
-    /// Returns its number.
+    /// Adds a task after the others, of which those up to `done` are complete. `shared`: devices
+    /// access the ranges, too. Returns its number.
     pub fn add(&mut self, done: u64, ranges: Ranges, shared: bool) -> u64 {
         self.posted += 1;
         self.forget(done);
@@ -95,7 +95,7 @@ impl HostTasks {
         self.last_launch
     }
 
-    /// Forgets tasks that are over.
+    /// Removes complete tasks.
     fn forget(&mut self, done: u64) {
         while let Some(&(seq, start)) = self.order.front().filter(|(seq, _)| *seq <= done) {
             if self

@@ -130,7 +130,8 @@ struct Wanted {
     size: Option<cl_queue_properties>,
 }
 
-/// Implements clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
+/// Implements clCreateCommandQueueWithProperties. `list` with its closing zero; empty if there is
+/// none.
 pub fn create(
     context: &Ref<Context>,
     device: &Ref<Device>,
@@ -307,7 +308,7 @@ impl Queue {
         self.properties
     }
 
-    /// Returns CL_QUEUE_PROPERTIES_ARRAY: the list as given, empty where there was none.
+    /// Returns CL_QUEUE_PROPERTIES_ARRAY: the application's list, or an empty one.
     pub fn property_list(&self) -> &[cl_queue_properties] {
         &self.list
     }
@@ -325,8 +326,8 @@ impl Queue {
         )
     }
 
-    /// Returns true if the context has several memories: what a command uses may have to be brought
-    /// from another.
+    /// Returns true if the context has several memories, so that contents may have to be copied for
+    /// a command.
     fn moves_contents(&self) -> bool {
         self.target.context.memories().are_several()
     }
@@ -336,7 +337,7 @@ impl Queue {
         self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
     }
 
-    /// Times are measured: for the application, or for a timeline.
+    /// Returns true if times are measured: for the application, or for a trace.
     fn is_measuring(&self) -> bool {
         self.measuring
     }
@@ -357,7 +358,7 @@ impl Queue {
         }
     }
 
-    /// Frees what measured operations whose times nobody can ask for any more.
+    /// Frees the slots of operations whose times can no longer be queried.
     fn free_unwanted(&self, state: &mut QueueState) {
         let mut unwanted = self.unwanted.lock();
         if unwanted.is_empty() {
@@ -409,7 +410,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for pending commands, and not for those that come later: a marker stands for all before it.
+    /// Waits for the commands that are pending now, not for later ones: a marker is enqueued after
+    /// them.
     fn finish_pending(&self) -> ClResult {
         let Some(me) = self.me.upgrade() else {
             return Ok(());
@@ -582,8 +584,8 @@ pub fn retain(handle: *const c_void) -> ClResult {
     }
 }
 
-/// Implements clReleaseCommandQueue: flushes, as the specification asks, then drops a reference.
-/// Held commands keep the queue.
+/// Implements clReleaseCommandQueue: flushes, as the specification requires, then drops a
+/// reference. Pending commands keep the queue.
 pub fn release(handle: *const c_void) -> ClResult {
     if handle::lookup::<DeviceQueue>(handle).is_ok() {
         return handle::release::<DeviceQueue>(handle);

@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// The profiled operations of a command.
 pub type Slots = SmallVec<[ProfileSlot; 2]>;
 
-/// Undoes what was prepared for a command that will not be carried out: a map never was, an unmap leaves the map as it is.
+/// Undoes the preparation of a command that will not run: a map is removed, an unmap leaves the map
+/// as it is.
 pub(super) fn refuse(command: &Command) {
     match &command.work {
         Work::Map { mem, mapping } => map::undo(mem, mapping),
@@ -71,7 +72,7 @@ impl PendingCommands {
         self.list.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if no commands are pending.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -91,7 +92,7 @@ impl PendingCommands {
         number
     }
 
-    /// Returns the next command to look at.
+    /// Returns the next command to check.
     pub fn candidate(&mut self, in_order: bool) -> Option<u64> {
         if in_order {
             self.ready.clear();

@@ -29,8 +29,8 @@ enum Look {
 }
 
 impl Queue {
-    /// Makes a command pending, of which so many parts are recorded and which waits for `place`. It is to be looked at
-    /// ([`wake`]) when the lock is released.
+    /// Makes a command pending of which `parts` are recorded and which waits for `place`. [`wake`]
+    /// must be called once the lock is released.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn make_pending(
         &self,
@@ -137,8 +137,8 @@ impl Queue {
         !self.moves_contents() || work.is_prepared(self.target.memory)
     }
 
-    /// Brings contents to the memory of the device, in a thread that may wait for devices. The command is looked at again
-    /// when they are there.
+    /// Copies contents to the memory of the device, in a thread that may wait for devices. The
+    /// command is checked again when they are there.
     fn bring(
         &self,
         state: &mut QueueState,
@@ -210,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// Makes a command wait until the queue has come to a place.
+    /// Makes a command wait until the queue has reached a position.
     fn wait_for_place(
         &self,
         state: &mut QueueState,

@@ -137,7 +137,7 @@ impl QueueState {
         }
     }
 
-    /// Commands run as if one after another.
+    /// Returns true if commands run as if one after another.
     pub fn in_order(&self) -> bool {
         self.rule == OrderRule::InOrder
     }
@@ -156,7 +156,8 @@ impl QueueState {
         self.print_tasks.front().copied()
     }
 
-    /// Ends the open command: what is recorded from now on is of another. No event that somebody holds may depend on it.
+    /// Ends the open command: later operations belong to another. No event that the application has
+    /// may depend on it.
     pub fn end_command(&mut self) {
         let observed = match self.observed {
             Observed::No => false,
@@ -194,7 +195,7 @@ impl QueueState {
             .is_ok_and(|now| now >= self.progress.submitted())
     }
 
-    /// Forgets the writes of other queues that are done by now, whose bytes the stream makes visible anyhow.
+    /// Removes the writes of other queues that are complete, which the stream makes visible anyhow.
     pub fn forget_left_writes(&mut self) {
         self.left_writes
             .retain(|point| !(point.timeline.completed()).is_ok_and(|now| now >= point.value));
@@ -242,13 +243,14 @@ impl QueueState {
         Ok(())
     }
 
-    /// Makes sure that the host executor has a thread. To be asked before anything is recorded that leaves a task to it: once
-    /// a task is counted ([`QueueState::new_host_task`]) everyone waits for it.
+    /// Starts the host executor's thread if it is not running. Must be called before anything is
+    /// recorded that leaves a task to it: once a task is counted ([`QueueState::new_host_task`])
+    /// other threads wait for it.
     pub fn host_thread(&mut self) -> ClResult {
         started(&self.executor)
     }
 
-    /// Gives a task to the host executor, at once or with the open batch.
+    /// Posts a task to the host executor, at once or with the open batch.
     pub fn post(&mut self, task: Task) -> ClResult {
         let submitted = self.progress.submitted();
         self.host_thread()?;
@@ -262,7 +264,7 @@ impl QueueState {
         Ok(())
     }
 
-    /// Gives a task that brings contents to an executor of its own.
+    /// Posts a task that copies contents to an executor of its own.
     pub fn post_bring(&mut self, task: Task) -> ClResult {
         let progress = &self.progress;
         let executor = (self.bringing).get_or_insert_with(|| Executor::new(progress.clone()));
@@ -271,7 +273,7 @@ impl QueueState {
         Ok(())
     }
 
-    /// Submits when it pays: the batch is full, or the device has nothing to do.
+    /// Submits the batch when that pays: it is full, or the device has nothing to do.
     pub fn maybe_submit(&mut self) {
         let length = self.stream.open_len();
         let look = self.heavy || (length >= EAGER && length.is_multiple_of(EAGER));
@@ -349,7 +351,7 @@ impl QueueState {
         self.host.add(self.progress.host_done(), ranges, shared)
     }
 
-    /// Returns the last host task of this queue that must be over before `work` begins.
+    /// Returns the last host task of this queue that must be complete before `work` begins.
     pub fn host_hazard(&self, work: &Work) -> Option<u64> {
         let done = self.progress.host_done();
         self.host.hazard(done, self.in_order(), work)
@@ -379,7 +381,7 @@ impl QueueState {
         (!self.has_reached(place)).then_some(place)
     }
 
-    /// Returns true if the timeline and the host executor have come to a place.
+    /// Returns true if the timeline and the host executor have reached a position.
     pub fn has_reached(&self, place: QueuePosition) -> bool {
         self.progress.host_done() >= place.host_seq
             && self

@@ -114,7 +114,7 @@ fn fill(queue: &Ref<Queue>, mem: &Ref<Mem>, byte: u8) -> Command {
     buffer::fill(queue.target(), mem, &[byte], 0, mem.size()).unwrap()
 }
 
-/// Enqueues a command that does not block; its event.
+/// Enqueues a command that does not block. Returns its event.
 fn sent(queue: &Ref<Queue>, command: Command, wait: &[Ref<Event>]) -> Ref<Event> {
     let event = queue.enqueue(command, wait, false, true).unwrap();
     event.unwrap()

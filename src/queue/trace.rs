@@ -70,7 +70,7 @@ pub fn begin() {
     trace::set_collector(collect);
 }
 
-/// Enters a command into the trace when it is over.
+/// Adds a command to the trace when it is complete.
 pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
     let Some(owner) = event.owner() else { return };
     let (handle, (name, details)) = (owner.handle() as usize, command);
@@ -121,7 +121,7 @@ pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
     drop(dropped);
 }
 
-/// Writes what is over.
+/// Writes the commands that are complete.
 fn collect() {
     let Some(_turn) = COLLECTING.try_lock() else {
         return;

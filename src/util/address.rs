@@ -32,7 +32,7 @@ impl Reservation {
         NonNull::new(self.base as *mut u8)
     }
 
-    /// Leaves the range to whoever has mapped something else over it and unmaps that.
+    /// Releases the range without unmapping it: its new mapping has another owner.
     pub fn hand_over(self) {
         std::mem::forget(self);
     }

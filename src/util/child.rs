@@ -76,7 +76,7 @@ impl Attributes {
             .ok_or_else(Error::last_os_error)
     }
 
-    /// Adds handles, which have to stay where they are.
+    /// Adds handles, which must not move.
     fn add(&mut self, attribute: usize, handles: &[Handle]) -> Result<()> {
         // SAFETY: a list that was made with room for this; the handles with their size in bytes, kept by the caller.
         let added = unsafe {
@@ -101,8 +101,8 @@ impl Drop for Attributes {
     }
 }
 
-/// Adds an argument so that programs of Windows, which split their command line themselves, find it as it is: in quotes, with quotes, and
-/// backslashes in front of those, behind backslashes.
+/// Adds an argument as Windows programs, which split their command line themselves, parse it: in
+/// quotes, with backslashes before quotes and before the backslashes in front of those.
 fn add_quoted(line: &mut Vec<u16>, argument: &OsStr) {
     const QUOTE: u16 = b'"' as u16;
     const BACKSLASH: u16 = b'\\' as u16;
@@ -214,13 +214,14 @@ impl Child {
         }
     }
 
-    /// Ends it. One that has ended already stays as it is.
+    /// Ends the process, unless it has ended already.
     pub fn kill(&self) {
         // SAFETY: a process of ours.
         unsafe { win32::TerminateProcess(self.process.as_raw_handle(), 1) };
     }
 
-    /// Waits for its end. Its status: 0 is success, one that an exception has ended has the exception's number.
+    /// Waits until the process has ended. Returns its status: 0 is success; a process that an
+    /// exception has ended has the exception's number.
     pub fn wait(&self) -> Result<u32> {
         let process = self.process.as_raw_handle();
         let mut status = 0;

@@ -134,6 +134,8 @@ pub unsafe fn copy_uncached(src: usize, dst: usize, size: usize) {
     unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, size) };
 }
 
+/// Copies with streaming loads.
+///
 /// # Safety
 /// As [`copy_uncached`], of ranges that do not overlap, on a processor with AVX2.
 #[cfg(target_arch = "x86_64")]

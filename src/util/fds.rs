@@ -22,8 +22,8 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     Ok(file)
 }
 
-/// Returns the path by which children of this process find an open file. Returns `None` if they may
-/// not look at what it has open.
+/// Returns the path by which children of this process can open a file that this process has open.
+/// Returns `None` if they may not access the open files of this process.
 pub fn path_for_children(file: &File) -> Option<PathBuf> {
     // SAFETY: it only tells.
     if unsafe { libc::prctl(libc::PR_GET_DUMPABLE) } != 1 {
@@ -80,7 +80,8 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: [BorrowedFd<'_>; 4]) -> R
     }
 }
 
-/// Sends what there is room for through a stream of bytes, or fails: it neither waits nor raises a signal.
+/// Sends as many bytes as there is room for through a stream, or fails: it neither waits nor raises
+/// a signal.
 pub fn send_some(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: so many bytes are there, and only read.
@@ -95,7 +96,8 @@ pub fn send_some(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
     usize::try_from(sent).map_err(|_| Error::last_os_error())
 }
 
-/// Waits until one of the descriptors can be read or its other end is closed; says which. None of them: the time is over.
+/// Waits until one of the descriptors can be read or its other end is closed. Returns which can;
+/// none of them once the time is over.
 pub fn readable<const N: usize>(
     fds: [Option<BorrowedFd<'_>>; N],
     limit: Duration,

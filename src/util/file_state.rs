@@ -40,7 +40,7 @@ mod system {
         ))
     }
 
-    /// Opens it for reading. A pipe does not wait for somebody to write.
+    /// Opens a file for reading. A pipe does not wait for a writer.
     pub fn open(path: &Path) -> Result<File> {
         File::options()
             .read(true)
@@ -55,7 +55,8 @@ mod system {
     use crate::util::win32;
     use std::os::windows::io::AsRawHandle;
 
-    /// Access is a matter of the process's token, which does not change while it runs.
+    /// Returns zeros: access depends on the process's token, which does not change while the
+    /// process runs.
     pub fn rights() -> (u32, u32) {
         (0, 0)
     }
@@ -83,7 +84,7 @@ mod system {
         (known != 0).then(|| (volume, index, file.len(), change_time(file), rights()))
     }
 
-    /// Opens it for reading.
+    /// Opens a file for reading.
     pub fn open(path: &Path) -> Result<File> {
         File::open(path)
     }

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Does `work`, which writes to files of ours. A limit on the size of files (RLIMIT_FSIZE) is an error of the write then;
-/// by itself it is a signal as well, which ends most applications.
+/// Runs `work`, which writes to files of Pumice, without the signal of a limit on the size of files
+/// (RLIMIT_FSIZE), which ends most applications. The write that exceeds the limit fails.
 pub fn limited<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_os = "linux")]
     let _blocked = SizeSignal::block();
@@ -56,8 +56,8 @@ impl Drop for SizeSignal {
     }
 }
 
-/// Returns the path that a compiler wrote so, or that was kept as `OsStr::as_encoded_bytes` has it.
-/// Returns `None` if it is none on this system.
+/// Decodes a path that a compiler wrote, or that was saved by `OsStr::as_encoded_bytes`. Returns
+/// `None` if it is no path on this system.
 pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
     {
@@ -71,9 +71,9 @@ pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether a program is one that the dynamic linker starts, and that libraries can so be
-/// preloaded into. What is no ELF file of 64 bits and this byte order (a script, say) counts as
-/// one.
+/// Returns true if a program is one that the dynamic linker starts, so that libraries can be
+/// preloaded into it. A file that is no ELF file of 64 bits and this byte order (a script, say)
+/// counts as one.
 #[cfg(unix)]
 pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::FileExt;
@@ -98,8 +98,8 @@ pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Returns the path, size and time of change of the file behind a path: enough to notice another
-/// one without reading it. A path without a file (a name that is looked for elsewhere) has a stamp,
+/// Returns the path, size and time of change of the file at a path: enough to notice another one
+/// without reading it. A path without a file (a name that is looked for elsewhere) has a stamp,
 /// too.
 ///
 /// # Errors

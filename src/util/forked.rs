@@ -37,7 +37,7 @@ pub(super) fn watch() {
     });
 }
 
-/// There are none.
+/// Does nothing: there are no forked children.
 #[cfg(not(unix))]
 pub(super) fn watch() {}
 
@@ -50,7 +50,8 @@ extern "C" fn in_child() {
     }
 }
 
-/// Says, once, why calls fail. Not through the log: a thread that is not there may hold what that locks.
+/// Writes once to standard error why calls fail. The log cannot be used: a thread of the parent may
+/// have held its lock.
 #[cold]
 pub fn say() {
     static SAID: AtomicBool = AtomicBool::new(false);

@@ -2,8 +2,7 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// Does `work`. Returns false if it ended by a defect of the driver, and what it was to do counts
-/// as failed.
+/// Runs `work`. Returns false if it panicked, which is a defect of Pumice and makes the task fail.
 ///
 /// What a task leaves half done is its own, or behind locks that do not poison.
 pub fn guarded(what: &str, work: impl FnOnce()) -> bool {

@@ -38,7 +38,7 @@ fn depths() -> impl Iterator<Item = &'static Depth> {
     std::iter::successors(at(&DEPTHS), move |depth| at(&depth.next))
 }
 
-/// Returns a cell that no thread has.
+/// Takes a cell that no thread uses, or creates one.
 fn free_depth() -> &'static Depth {
     forked::watch();
     if let Some(free) = depths().find(|depth| !depth.taken.swap(true, Ordering::AcqRel)) {
@@ -92,7 +92,7 @@ fn take() -> &'static Depth {
     depth
 }
 
-/// Gives the cell of this thread back.
+/// Returns the cell of this thread.
 #[cold]
 fn give_back(depth: &'static Depth) {
     let _ = MINE.try_with(|mine| mine.set(None));
@@ -137,7 +137,7 @@ impl Drop for Call {
     }
 }
 
-/// Threads other than this one are in calls.
+/// Returns true if threads other than this one are in calls.
 pub(super) fn others_are_in_calls() -> bool {
     let mine = mine();
     depths()
@@ -151,7 +151,8 @@ pub fn is_leaving() -> bool {
     LEAVING.load(Ordering::SeqCst) || system_is_leaving()
 }
 
-/// Returns true if the system has ended the other threads of this process, with whatever they held.
+/// Returns true if the system has ended the other threads of this process, which may have held
+/// locks.
 #[cfg(windows)]
 fn system_is_leaving() -> bool {
     // SAFETY: a question without operands.

@@ -103,7 +103,8 @@ mod system {
         Some(PathBuf::from(OsString::from_wide(name)))
     }
 
-    /// Keeps the library loaded whoever unloads it, since it has threads of its own.
+    /// Keeps the library loaded even if the application unloads it, since it has threads of its
+    /// own.
     pub fn stay() {
         let _ = own(win32::MODULE_PIN);
     }

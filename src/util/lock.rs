@@ -222,7 +222,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         Self(parking_lot::Mutex::new(value))
     }
 
-    /// Waits for it.
+    /// Waits for the lock and takes it.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         Held::check(RANK);
@@ -233,7 +233,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         }
     }
 
-    /// Takes it if it is free.
+    /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock().map(|guard| MutexGuard {
             guard,
@@ -241,7 +241,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         })
     }
 
-    /// Takes it if it becomes free in time.
+    /// Takes the lock if it becomes free before `end`.
     pub fn try_lock_until(&self, end: Instant) -> Option<MutexGuard<'_, T>> {
         self.0.try_lock_until(end).map(|guard| MutexGuard {
             guard,
@@ -249,7 +249,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         })
     }
 
-    /// Returns the value, which nobody else has.
+    /// Returns the value; the exclusive reference proves that it is not locked.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
@@ -307,7 +307,8 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         Self(parking_lot::RwLock::new(value))
     }
 
-    /// Waits for it, with other readers. A reader that reads again may wait for a writer that waits for it.
+    /// Waits for the lock and takes it with other readers. A reader that takes it twice may
+    /// deadlock with a writer that waits for it.
     #[inline]
     pub fn read(&self) -> ReadGuard<'_, T> {
         Held::check(RANK);
@@ -318,7 +319,7 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         }
     }
 
-    /// Waits for it, alone.
+    /// Waits for the lock and takes it exclusively.
     #[inline]
     pub fn write(&self) -> WriteGuard<'_, T> {
         Held::check(RANK);
@@ -329,7 +330,7 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         }
     }
 
-    /// Takes it with other readers, if there is no writer.
+    /// Takes the lock with other readers, if there is no writer.
     pub fn try_read(&self) -> Option<ReadGuard<'_, T>> {
         self.0.try_read().map(|guard| ReadGuard {
             guard,
@@ -337,7 +338,7 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         })
     }
 
-    /// Takes it alone, if it becomes free in time.
+    /// Takes the lock exclusively, if it becomes free before `end`.
     pub fn try_write_until(&self, end: Instant) -> Option<WriteGuard<'_, T>> {
         self.0.try_write_until(end).map(|guard| WriteGuard {
             guard,
@@ -350,7 +351,7 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         self.0.is_locked_exclusive()
     }
 
-    /// Returns the value, which nobody else has.
+    /// Returns the value; the exclusive reference proves that it is not locked.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }

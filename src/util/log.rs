@@ -34,7 +34,7 @@ pub fn level() -> Level {
     })
 }
 
-/// Writes a line if its level is wanted. Use the [`crate::log!`] macro.
+/// Writes a line if its level is enabled. Use the [`crate::log!`] macro.
 pub fn write(level: Level, args: Arguments<'_>) {
     use std::io::Write;
     // A closed standard error must not take the application down.

@@ -49,7 +49,7 @@ pub fn cores() -> usize {
     })
 }
 
-/// Returns true if there are cores to spare for helpers and for waiting actively.
+/// Returns true if there are cores to spare for helpers and for busy waiting.
 pub fn many_cores() -> bool {
     cores() >= 4
 }
@@ -83,7 +83,7 @@ pub fn monotonic_ns() -> u64 {
         + 1
 }
 
-/// Returns a reading of that clock in the system's unit, as drivers give it, in nanoseconds.
+/// Converts a reading of that clock in the system's unit, as drivers report it, to nanoseconds.
 pub fn clock_ns(reading: u64) -> u64 {
     #[cfg(windows)]
     {

@@ -32,7 +32,7 @@ pub fn map_at(base: usize, size: usize) -> Option<NonNull<u8>> {
     None
 }
 
-/// Gives a whole mapping back.
+/// Unmaps a whole mapping.
 ///
 /// # Safety
 /// It came from [`map`] or [`map_at`] with this size, and nobody uses it any more.
@@ -41,7 +41,7 @@ pub unsafe fn unmap(base: NonNull<u8>, size: usize) {
     unsafe { system::unmap(base, size) }
 }
 
-/// Changes what may be done with whole pages of a mapping. Returns whether it could be done.
+/// Changes the access rights of whole pages of a mapping. Returns true on success.
 ///
 /// # Safety
 /// The range is within a mapping of the caller's, and nothing is under way there that the new access forbids.
@@ -50,7 +50,7 @@ pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Protection) -> boo
     unsafe { system::protect(base, size, access) }
 }
 
-/// Asks the system to back a mapped range by large pages. Where it does not, nothing is lost.
+/// Advises the system to back a mapped range by large pages.
 ///
 /// # Safety
 /// The range is mapped.
@@ -75,8 +75,8 @@ mod system {
         usize::try_from(size).unwrap_or(4096).max(4096)
     }
 
-    /// Returns the begin and end of each readable range of this process, in the order of addresses,
-    /// or nothing if the system does not report them.
+    /// Returns the begin and end of each readable range of this process, in the order of addresses.
+    /// Returns nothing if the system does not report them.
     pub fn readable() -> Vec<(u64, u64)> {
         let Ok(text) = std::fs::read_to_string("/proc/self/maps") else {
             return Vec::new();
@@ -197,7 +197,8 @@ mod system {
         }
     }
 
-    /// Large pages are a privilege there, and must be asked for when memory is allocated.
+    /// Does nothing: large pages are a privilege on Windows, and must be requested when memory is
+    /// allocated.
     pub unsafe fn ask_for_large(_base: NonNull<u8>, _size: usize) {}
 }
 

@@ -18,7 +18,7 @@ thread_local! {
     static HERE: RefCell<Option<Arc<dyn Place>>> = const { RefCell::new(None) };
 }
 
-/// Puts a place, or none, in that of this thread. Returns what was there.
+/// Sets the place of this thread, or none. Returns the previous one.
 fn set(place: Option<Arc<dyn Place>>) -> Option<Arc<dyn Place>> {
     // Not where the thread is ending.
     let before = HERE.try_with(|here| here.replace(place));
@@ -34,7 +34,7 @@ impl Drop for Back {
     }
 }
 
-/// Does work in a place.
+/// Runs `work` in a place.
 pub fn within<R>(place: Arc<dyn Place>, work: impl FnOnce() -> R) -> R {
     // The threads of a model are one of the process, which sleeps with all of them.
     let _back = (!cfg!(feature = "loom")).then(|| Back(set(Some(place))));

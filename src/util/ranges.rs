@@ -31,7 +31,7 @@ impl Ranges {
         Some(at)
     }
 
-    /// Gives back what was taken.
+    /// Returns a range that was taken.
     pub fn give(&mut self, begin: u64, size: u64) {
         let mut end = begin + size;
         let index = self.0.partition_point(|range| range.0 < begin);

@@ -27,7 +27,7 @@ pub enum Hive {
 }
 
 impl Hive {
-    /// Its name in the registry.
+    /// Returns the name in the registry.
     pub fn name(self) -> &'static str {
         match self {
             Self::Machine => r"HKEY_LOCAL_MACHINE\SOFTWARE\Khronos\OpenCL\Vendors",
@@ -94,7 +94,7 @@ pub fn add(hive: Hive, library: &OsStr) -> Result<()> {
     done(unsafe { win32::RegSetValueExW(key.0, value.as_ptr(), 0, DWORD, on.as_ptr(), 4) })
 }
 
-/// Takes a library out of the list; whether it was there.
+/// Removes a library from the list. Returns true if it was there.
 pub fn remove(hive: Hive, library: &str) -> Result<bool> {
     let key = match open(hive, WRITE) {
         Err(error) if error.raw_os_error() == Some(NOT_FOUND) => return Ok(false),

@@ -11,12 +11,12 @@ use std::time::Instant;
 pub use loom::sync::Condvar;
 pub use loom::thread::yield_now;
 
-/// Others may go on.
+/// Yields to other threads of the model.
 pub fn spin_loop() {
     yield_now();
 }
 
-/// Returns one look shows what a thousand do.
+/// Returns 1: in a model one look shows what a thousand do.
 pub const fn looks(_: u32) -> u32 {
     1
 }
@@ -69,7 +69,7 @@ macro_rules! atomics {
                 ordered(order, || self.0.load(order))
             }
 
-            /// Sets it.
+            /// Stores a value.
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
                 ordered(order, || self.0.store(value, order));
@@ -106,7 +106,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         Self(loom::sync::Mutex::new(value))
     }
 
-    /// Waits for it.
+    /// Waits for the lock and takes it.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard(Some(
@@ -157,13 +157,13 @@ impl<T, const RANK: u8> RwLock<T, RANK> {
         Self(loom::sync::RwLock::new(value))
     }
 
-    /// Waits for it, with other readers.
+    /// Waits for the lock and takes it with other readers.
     #[track_caller]
     pub fn read(&self) -> loom::sync::RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Waits for it, alone.
+    /// Waits for the lock and takes it exclusively.
     #[track_caller]
     pub fn write(&self) -> loom::sync::RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(|broken| broken.into_inner())

@@ -17,7 +17,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 /// Bytes of the stack of each thread.
 const STACK: usize = 8 << 20;
 
-/// Starts a thread, which ends by itself.
+/// Starts a detached thread.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     let _blocked = signals::Blocked::new();
     let work = move || begun(work);
@@ -41,7 +41,7 @@ fn builder(name: &str) -> Builder {
     Builder::new().name(name.into()).stack_size(STACK)
 }
 
-/// Does the work of a thread, in that thread.
+/// Runs the work of a thread, in that thread.
 fn begun<T>(work: impl FnOnce() -> T) -> T {
     FloatMode::stay_standard();
     // What the system does not allow is left as it is.

@@ -125,7 +125,7 @@ extern "C" fn at_exit() {
     flush();
 }
 
-/// Writes what is in the buffer.
+/// Writes the contents of the buffer to the file.
 fn flush() {
     if std::process::id() != PROCESS.load(Ordering::Acquire) {
         return;
@@ -188,7 +188,7 @@ impl Writer {
     }
 }
 
-/// Takes an event: an object of JSON.
+/// Adds an event, an object of JSON.
 fn add(event: &str) {
     if std::process::id() != PROCESS.load(Ordering::Acquire) {
         return;
@@ -211,7 +211,7 @@ thread_local! {
     static THREAD: OnceCell<u32> = const { OnceCell::new() };
 }
 
-/// Returns the number that the system has given this thread, and its name.
+/// Returns the system's number of this thread, and its name.
 #[cfg(unix)]
 fn thread_and_name() -> (u32, Option<String>) {
     // SAFETY: no arguments.
@@ -220,8 +220,7 @@ fn thread_and_name() -> (u32, Option<String>) {
     (thread, name.ok())
 }
 
-/// Returns the number that the system has given this thread, and its name, which only Rust's
-/// threads have.
+/// Returns the system's number of this thread, and its name, which only Rust's threads have.
 #[cfg(windows)]
 fn thread_and_name() -> (u32, Option<String>) {
     // SAFETY: no arguments.
@@ -269,7 +268,7 @@ pub fn this_thread() -> Row {
     Row { process, thread }
 }
 
-/// Says what a process or device is called.
+/// Writes the name of a process or device.
 pub fn name_process(process: u32, name: &str) {
     let name = Escaped(name);
     add(&format!(
@@ -277,7 +276,7 @@ pub fn name_process(process: u32, name: &str) {
     ));
 }
 
-/// Says what a thread or lane is called.
+/// Writes the name of a thread or lane.
 pub fn name_thread(Row { process, thread }: Row, name: &str) {
     let name = Escaped(name);
     add(&format!(
@@ -330,7 +329,7 @@ pub struct Span {
     start: u64,
 }
 
-/// Begins something that takes long, if a timeline is written.
+/// Begins a span, if a trace is written.
 pub fn span(category: &'static str, name: impl FnOnce() -> String) -> Option<Span> {
     on().then(|| Span {
         category,

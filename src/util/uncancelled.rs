@@ -23,7 +23,7 @@ pub struct Uncancelled {
 }
 
 impl Uncancelled {
-    /// From now on.
+    /// Disables the cancellation of the calling thread until the result is dropped.
     #[inline]
     pub fn new() -> Self {
         #[cfg(target_os = "linux")]

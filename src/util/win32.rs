@@ -71,7 +71,7 @@ pub struct MemoryBasicInformation {
 }
 
 impl MemoryBasicInformation {
-    /// Returns the address behind it.
+    /// Returns the address after the region.
     pub fn end(&self) -> usize {
         self.base + self.size
     }
@@ -231,7 +231,7 @@ extern "system" {
 
 #[link(name = "ntdll")]
 extern "system" {
-    /// The process is ending: its other threads are gone.
+    /// Returns true if the process is ending: its other threads are gone.
     pub fn RtlDllShutdownInProgress() -> u8;
 }
 
@@ -277,12 +277,12 @@ extern "system" {
     pub fn RegCloseKey(key: Handle) -> i32;
 }
 
-/// HKEY_LOCAL_MACHINE
+/// Returns HKEY_LOCAL_MACHINE.
 pub fn local_machine() -> Handle {
     std::ptr::without_provenance_mut(0x8000_0002u32 as i32 as isize as usize)
 }
 
-/// HKEY_CURRENT_USER
+/// Returns HKEY_CURRENT_USER.
 pub fn current_user() -> Handle {
     std::ptr::without_provenance_mut(0x8000_0001u32 as i32 as isize as usize)
 }

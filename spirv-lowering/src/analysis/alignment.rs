@@ -37,8 +37,8 @@ impl Alignments {
         this
     }
 
-    /// Analyses offsets alone: pointers count as fully aligned, so that only what is added to them
-    /// lowers the alignment that an access claims.
+    /// Analyses offsets alone: pointers count as fully aligned, so that only added offsets lower
+    /// the alignment that an access claims.
     pub fn of_offsets(func: &Function) -> Self {
         let mut this = Self {
             zeros: SecondaryMap::with_default(MOST),
@@ -54,7 +54,7 @@ impl Alignments {
     }
 
     /// Runs to a fixed point: block parameters start at the highest alignment and fall to the least
-    /// that an edge brings.
+    /// of the arguments that edges pass.
     fn run(&mut self, func: &Function, global: impl Fn(GlobalId) -> u32) {
         let cfg = Cfg::new(func);
         loop {

@@ -56,7 +56,7 @@ impl Joins {
         self.between[block]
     }
 
-    /// Returns the blocks where differing paths meet.
+    /// Returns the blocks where differing paths join.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }

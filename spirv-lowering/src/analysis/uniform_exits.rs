@@ -84,8 +84,8 @@ impl Divergence<'_> {
         before != (self.differs.len(), self.divergent_exits.len())
     }
 
-    /// Marks the parameters of a block that are divergent: those of a header if an edge brings a
-    /// divergent value, others if the edges bring different values.
+    /// Marks the parameters of a block that are divergent: those of a header if an edge passes a
+    /// divergent value, others if the edges pass different values.
     fn params(&mut self, cfg: &Cfg, block: Block) {
         let heads = self.forest.headed_by(block).is_some();
         for (i, &param) in self.func.blocks[block].params.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Divergence<'_> {
     }
 }
 
-/// Returns true if the operation's result may differ between work-items whatever its operands are.
+/// Returns true if the operation's result may differ between work-items even for uniform operands.
 fn is_of_item(op: Op) -> bool {
     match op {
         Op::Undef | Op::Builtin(_) => true,

@@ -70,8 +70,8 @@ pub fn run(func: &mut Function) {
 
 /// Makes values of the entry block reach the uses of others. In each pair the first value is one
 /// whose definition may be gone or may be on some paths only, and the second is a value of the
-/// entry block that replaces it there. Uses get whichever reaches them. All blocks of the layout
-/// must be reachable.
+/// entry block that replaces it there. Each use gets the value that reaches it. All blocks of the
+/// layout must be reachable.
 pub fn bring_in(func: &mut Function, pairs: &[(Value, Value)]) {
     let Some(entry) = func.entry() else { return };
     let wanted: FxHashSet<Value> = pairs.iter().map(|&(old, _)| old).collect();
@@ -143,9 +143,9 @@ fn replace(func: &mut Function, places: &[Use], old: Value, new: Value) {
 }
 
 /// Merges the definitions of some blocks and of their copies. A group is a value defined in one of
-/// the `original` blocks, first, and its copies, each with the block that defines it. Uses of the
-/// value outside the original blocks get whichever reaches them. All blocks of the layout must be
-/// reachable.
+/// the `original` blocks, first, and its copies, each with the block that defines it. Each use of
+/// the value outside the original blocks gets the one that reaches it. All blocks of the layout
+/// must be reachable.
 pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block, Value)>]) {
     let inside: FxHashSet<Block> = original.iter().copied().collect();
     let wanted: FxHashSet<Value> = groups

@@ -6,7 +6,7 @@ use crate::ir::function::FpFlags;
 use crate::ir::op::{Op, RmwOp};
 use crate::ir::types::Type;
 
-/// Returns what a read-modify-write operation stores.
+/// Returns the value that a read-modify-write operation stores.
 pub(super) fn modify(op: RmwOp, ty: Type, old: Scalar, operand: Scalar, noise: u64) -> Scalar {
     let pure = match op {
         RmwOp::Xchg => return operand,

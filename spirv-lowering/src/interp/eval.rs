@@ -73,7 +73,7 @@ fn sext(ty: Type, bits: u64) -> u64 {
     fold::sext(ty, bits) as u64
 }
 
-/// Returns true if the operation works on the numbers that floats stand for, not on their bits.
+/// Returns true if the operation computes with the values of its floats, not with their bits.
 fn is_arithmetic(op: Op) -> bool {
     !matches!(
         op,

@@ -366,7 +366,7 @@ impl HappensBefore {
         }
     }
 
-    /// Returns true if an access happens before what a work-item of the group does next.
+    /// Returns true if an access happens before the next operation of a work-item of the group.
     pub fn knows(&self, index: u32, space: usize, access: &Position) -> bool {
         let own = self
             .items

@@ -189,7 +189,7 @@ impl<'a> Item<'a> {
         Some(self.frames.last()?.func.ty(*value))
     }
 
-    /// Ends the wait, with the results of the instruction.
+    /// Ends the wait of the work-item, with the results of the instruction.
     pub fn go_on(&mut self, results: &[Scalar]) {
         if let Some(data) = self.waiting_for() {
             if let Some(frame) = self.frames.last_mut() {
@@ -525,8 +525,8 @@ impl InstRun<'_, '_, '_> {
         Ok(old)
     }
 
-    /// Reads a value by its address, and writes the value that `change` returns. Returns the old
-    /// value.
+    /// Loads the value at the address operand and stores the one that `change` returns for it.
+    /// Returns the old value.
     fn update_memory(
         &mut self,
         ty: Type,

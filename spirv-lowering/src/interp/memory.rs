@@ -111,7 +111,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Empty memory.
+    /// Creates an empty memory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -166,7 +166,7 @@ impl Memory {
         self.last.set(0);
     }
 
-    /// Returns bytes that lie in one region.
+    /// Returns bytes of one region, or `None` if they are not within one.
     pub fn bytes(&self, address: u64, size: u64) -> Option<&[u8]> {
         let region = self.regions.get(self.find(address, size).ok()?)?;
         let at = (address - region.base) as usize;

@@ -41,7 +41,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// Size in memory in bytes; `Bool` counts as 1, `Handle` as 8.
+    /// Returns the size in memory in bytes; `Bool` counts as 1, `Handle` as 8.
     pub fn size(self) -> u32 {
         match self {
             Self::Bool | Self::I8 => 1,
@@ -50,7 +50,7 @@ impl Type {
             Self::I64 | Self::F64 | Self::Ptr(_) | Self::Handle => 8,
         }
     }
-    /// Width in bits; 1 for `Bool`.
+    /// Returns the width in bits; 1 for `Bool`.
     pub fn bits(self) -> u32 {
         if self == Self::Bool {
             1

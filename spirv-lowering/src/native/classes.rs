@@ -63,7 +63,8 @@ impl Classes {
         }
     }
 
-    /// Computes them. `uniform`: variables that have one element for all lanes.
+    /// Computes the classes of a function's values. `uniform`: variables that have one element for
+    /// all lanes.
     pub fn new(
         func: &Function,
         tree: &Tree,
@@ -132,17 +133,17 @@ impl Classes {
         self.values[value].class()
     }
 
-    /// Returns the class of a value as data, for those who use it in a block.
+    /// Returns the class that a value has as data for its uses in a block.
     pub fn class(&self, tree: &Tree, value: Value, at: Block) -> Class {
         self.seen(tree, value, at).class()
     }
 
-    /// Returns the class of a value as an address, for those who use it in a block.
+    /// Returns the class that a value has as an address for its uses in a block.
     pub fn reach(&self, tree: &Tree, value: Value, at: Block) -> Reach {
         self.seen(tree, value, at).reach()
     }
 
-    /// Is the value used in a block outside of a leaking loop that defines it?
+    /// Returns true if the block is outside of a leaking loop that defines the value.
     pub fn escapes_to(&self, tree: &Tree, value: Value, at: Block) -> bool {
         let mut from = self.homes[value];
         while let Some(id) = from {
@@ -154,7 +155,7 @@ impl Classes {
         false
     }
 
-    /// Returns what is known of a value by those who use it in a block.
+    /// Returns both classes of a value for its uses in a block.
     fn seen(&self, tree: &Tree, value: Value, at: Block) -> Found {
         match self.values[value] {
             Found::Unknown => Found::Unknown,
@@ -163,31 +164,32 @@ impl Classes {
         }
     }
 
-    /// Does the branch that heads a selection part the lanes?
+    /// Returns true if the branch that heads a selection is divergent.
     pub fn is_divergent(&self, id: ConstructId) -> bool {
         self.divergent[id]
     }
-    /// Is the edge soft?
+    /// Returns true if the edge is soft.
     pub fn is_soft(&self, edge: &Edge) -> bool {
         self.soft.contains(&(edge.from, edge.index))
     }
-    /// Is the return at the end of a block soft?
+    /// Returns true if the return at the end of a block is soft.
     pub fn is_soft_return(&self, block: Block) -> bool {
         self.soft_returns.contains(&block)
     }
-    /// Can lanes enter the construct and not get to its merge block?
+    /// Returns true if lanes that enter the construct may not reach its merge block.
     pub fn is_lossy(&self, id: ConstructId) -> bool {
         self.lossy[id]
     }
-    /// Can lanes leave the loop while others go on in it?
+    /// Returns true if lanes may leave the loop while others iterate.
     pub fn is_leaking(&self, id: ConstructId) -> bool {
         self.leaking[id]
     }
-    /// Does control go on to others after lanes went back to the header of the loop?
+    /// Returns true if control continues with other lanes after some have taken a back edge of the
+    /// loop.
     pub fn goes_back_softly(&self, id: ConstructId) -> bool {
         self.parting[id]
     }
-    /// Do lanes come to a block on different ways?
+    /// Returns true if lanes reach a block on different paths.
     pub fn is_join(&self, block: Block) -> bool {
         self.joins.contains(&block)
     }
@@ -404,7 +406,7 @@ impl Classes {
     }
 }
 
-/// Does a construct lie in another?
+/// Returns true if a construct is within another, or is that one.
 pub fn inside(tree: &Tree, mut inner: Option<ConstructId>, outer: ConstructId) -> bool {
     while let Some(id) = inner {
         if id == outer {
@@ -415,7 +417,7 @@ pub fn inside(tree: &Tree, mut inner: Option<ConstructId>, outer: ConstructId) -
     false
 }
 
-/// Operations that give the same wherever they stand.
+/// Returns true if an operation has the same result wherever it is executed.
 pub fn is_invariant(op: Op) -> bool {
     matches!(
         op,

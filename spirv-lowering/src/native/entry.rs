@@ -8,9 +8,9 @@ use crate::interface::Implicit;
 use crate::ir::entity::{SecondaryMap, Var};
 use crate::ir::op::IntCond;
 
-/// Returns the bytes of a frame and where each variable lies in it. Elements of arrays are counted
-/// in 32 bits, all lanes' together, and so are the bytes that the runtime receives: a frame of more
-/// is refused.
+/// Returns the offset of each variable in a frame, and the bytes of the frame. Elements of arrays
+/// are counted in 32 bits, all lanes' together, and so are the bytes that the runtime receives: a
+/// larger frame is refused.
 fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)> {
     let mut offsets = SecondaryMap::new();
     let mut end = 0u64;
@@ -36,7 +36,7 @@ fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)>
 /// The most bytes of variables that may lie on the stack of a thread.
 const MOST_STACK: u32 = 32 << 10;
 
-/// Returns the whole module of a kernel.
+/// Returns the LLVM module of a kernel.
 pub fn module(
     regions: &[Region],
     implicit: &[(Implicit, u32)],

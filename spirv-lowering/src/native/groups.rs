@@ -36,7 +36,7 @@ pub fn independent_groups(module: &Module) -> Option<Function> {
     (!may_wait(&func)).then_some(func)
 }
 
-/// Returns a kernel with what is known of groups of one work-item.
+/// Returns a kernel in which ids and sizes are those of groups of one work-item.
 pub fn of_one_item(mut func: Function) -> Function {
     for &block in &func.layout {
         let insts = std::mem::take(&mut func.blocks[block].insts);
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
     use crate::ir::parse::parse_module;
 
-    /// Returns a kernel with a local variable, and what it does with the address.
+    /// Returns a kernel with a local variable whose address is used as in `uses`.
     fn kernel(uses: &str) -> Option<Function> {
         let text = format!(
             "global @0 \"row\" local size 64 align 4\nkernel \"f\" fn0 {{\n}}\nfunc fn0 \"f\" export () -> () {{\n\

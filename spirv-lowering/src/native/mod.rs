@@ -195,7 +195,8 @@ pub(crate) struct Region {
     pub uniform: SecondaryMap<Var, bool>,
 }
 
-/// Groups of one work-item of a kernel can go by packs: `module` holds it as its only kernel.
+/// Returns true if work-groups of one work-item of a kernel can run in packs. `module` holds it as
+/// its only kernel.
 pub fn packs_groups(module: &Module) -> bool {
     groups::independent_groups(module).is_some()
 }

@@ -175,8 +175,9 @@ pub fn affine(
     }
 }
 
-/// An id of a work-item or work-group in some dimension, or a part of its sum. In kernels that are not made for wide ranges
-/// ids are less than 2^31, so that neighbours do not wrap around and either extension is one.
+/// Returns true if a value is an id of a work-item or work-group in some dimension, or a part of
+/// the sum of one. In kernels that are not lowered for wide ranges ids are less than 2^31, so that
+/// neighbours do not wrap around and either extension is one.
 fn is_id(func: &Function, value: Value) -> bool {
     let mut parts = Vec::new();
     if !id_parts(func, value, &mut parts) {
@@ -214,7 +215,7 @@ enum Part {
     Whole,
 }
 
-/// Finds the terms of a sum. Returns false if there is one that is no part of an id.
+/// Adds the terms of a sum to `parts`. Returns false if one of them is no part of an id.
 fn id_parts(func: &Function, value: Value, parts: &mut Vec<(Part, u8)>) -> bool {
     let Some(inst) = func.def_inst(value).filter(|_| parts.len() < 4) else {
         return false;

@@ -141,7 +141,7 @@ struct Builder<'f> {
 const DEEPEST: usize = 2000;
 
 impl Tree {
-    /// Builds it. The function is structured.
+    /// Builds the tree of a structured function.
     pub fn new(func: &Function) -> Result<Self> {
         let Some(entry) = func.entry() else {
             return Ok(Self::default());
@@ -273,7 +273,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// A block that is no header of a loop, or whose loop was entered; gives the next one of the chain.
+    /// Adds a block to the chain: one that is no header of a loop, or whose loop was entered.
+    /// Returns the next block of the chain.
     fn block(&mut self, chain: &mut Chain, block: Block) -> Result<Option<Block>> {
         if std::mem::replace(&mut self.placed[block], true) {
             return Err(LowerError::internal(format!("{block} stands twice")));

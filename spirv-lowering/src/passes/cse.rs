@@ -278,7 +278,7 @@ impl Memory {
         };
     }
 
-    /// Forgets the memory that other work-items may have changed.
+    /// Invalidates the entries of memory that other work-items may have changed.
     fn synchronise(&mut self) {
         for class in [GLOBAL, LOCAL, PRIVATE] {
             self.kill(class, NO_BASE);
@@ -314,7 +314,7 @@ impl Memory {
         });
     }
 
-    /// Forgets the entries of one base that overlap these bytes.
+    /// Invalidates the entries of one base that overlap these bytes.
     fn overwrite(&mut self, func: &Function, base: Value, offset: i64, size: i64) {
         let granules = (offset.wrapping_sub(7) >> 3)..=(offset.wrapping_add(size - 1) >> 3);
         for granule in granules {

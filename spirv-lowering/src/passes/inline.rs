@@ -26,7 +26,7 @@ pub fn run(module: &mut Module, kernel: FuncId) -> Result<()> {
 }
 
 /// Returns the function without calls, each callee passed through `clean` before it is copied.
-/// Returns `None` if a function on the way would exceed `most` instructions.
+/// Returns `None` if a function would exceed `most` instructions.
 ///
 /// # Errors
 ///

@@ -35,7 +35,7 @@ use smallvec::SmallVec;
 /// The size and alignment of the properties of an image.
 const IMAGE_INFO: (u32, u32) = (size_of::<ImageInfo>() as u32, 4);
 
-/// Returns the size and alignment of an argument in the block, or `None` if it has no place there.
+/// Returns the size and alignment of an argument in the block, or `None` if it is not there.
 /// `asked`: the kernel queries properties of the image or sampler.
 fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
     match kind {

@@ -317,8 +317,8 @@ fn of_subnormal(r: &mut Rewriter, bits: Value, known: Value) -> Value {
     r.select(is_subnormal, number, known)
 }
 
-/// Converts `double` to `half`, to nearest even: by way of `float`, rounded to odd so that the
-/// second rounding is right.
+/// Converts `double` to `half`, to nearest even, through a `float` that is rounded to odd so that
+/// the second rounding is right.
 fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) -> Value {
     let mut nearest = r.op(Op::FConv(Rounding::Rte), [x], Type::F32);
     if forgets {

@@ -50,7 +50,7 @@ pub fn uses(func: &Function) -> bool {
         .any(|&inst| op(func.insts[inst].op))
 }
 
-/// Returns the identity of an operation.
+/// Returns the identity element of a group operation as bits of `ty`.
 fn identity(a: G, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let infinity = match ty {
@@ -399,7 +399,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Returns the value of the work-item with the given local ids.
+    /// Emits a broadcast of the value of the work-item with these local ids.
     fn broadcast(&mut self, r: &mut Rewriter, x: Value, ids: &[Value]) -> Value {
         let ty = r.func.ty(x);
         let mut here: Option<Value> = None;

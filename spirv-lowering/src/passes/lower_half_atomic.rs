@@ -111,7 +111,7 @@ impl Chain {
     }
 }
 
-/// Runs the pass. Returns true if there was such an atomic.
+/// Runs the pass. Returns true if there was a 16-bit atomic.
 pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
     let chained = target.has_subgroups() && target.subgroup_size <= 32;
     let mut changed = false;

@@ -144,8 +144,8 @@ fn step_in_32_bits(func: &mut Function, variable: &InductionVariable, subst: &mu
     data.args = [next].into_iter().collect();
 }
 
-/// Returns whether the high half of a value is known to be zero, and whether it is known to be the
-/// sign of the low half.
+/// Returns two flags: the high half of a value is known to be zero, and it is known to be the sign
+/// of the low half.
 fn high_half(func: &Function, value: Value) -> (bool, bool) {
     if let Some(bits) = func.as_const(value) {
         return (bits >> 32 == 0, bits as i32 as i64 as u64 == bits);

@@ -118,7 +118,7 @@ fn wanted_whole(func: &Function) -> SecondaryMap<Value, bool> {
     whole
 }
 
-/// Returns the way in which an instruction uses its 64-bit operands.
+/// Returns how much of its 64-bit operands an instruction uses.
 fn use_of(func: &Function, inst: Inst) -> Use {
     let data = &func.insts[inst];
     let result = match data.results[..] {

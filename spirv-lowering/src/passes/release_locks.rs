@@ -120,8 +120,9 @@ impl Search<'_> {
         })
     }
 
-    /// Returns the objects that a loop polls. An object is left out if the loop changes it by
-    /// comparing with a value that it has just read: whoever fails there waits for nobody.
+    /// Returns the objects that a loop polls. An object is left out if the loop changes it by a
+    /// compare-and-exchange with a value that it has just read: a work-item that fails there waits
+    /// for no other.
     fn looked_at(&self, blocks: &[Block]) -> FxHashSet<Root> {
         let insts = || {
             blocks

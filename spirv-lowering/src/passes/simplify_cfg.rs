@@ -183,9 +183,9 @@ fn redundant_params(func: &mut Function) -> bool {
 /// The most empty blocks that are skipped: a cycle of them has no end.
 const MAX_SKIPS: usize = 64;
 
-/// Keeps a loop apart from the loop that it begins with, where there are convergent operations. The
-/// work-items that leave the inner loop wait for each other after it; in one loop some would be at
-/// a barrier while others are back at its beginning.
+/// Keeps a loop separate from the loop that it begins with, where there are convergent operations.
+/// The work-items that leave the inner loop wait for each other after it; in one loop some would be
+/// at a barrier while others are back at its beginning.
 fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge>>) {
     let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
     if !insts.any(|&inst| func.insts[inst].op.effect() == Effect::Convergent) {
@@ -295,7 +295,7 @@ fn is_speculable(op: Op) -> bool {
         )
 }
 
-/// Turns `if (c) x = a; else x = b;` into a select.
+/// Replaces `if (c) x = a; else x = b;` by a select.
 fn diamonds(func: &mut Function) -> bool {
     let mut preds: SecondaryMap<Block, u32> = SecondaryMap::new();
     for &block in &func.layout {
@@ -378,7 +378,7 @@ fn diamonds(func: &mut Function) -> bool {
     changed
 }
 
-/// Joins each block with its sole successor where it is the sole predecessor.
+/// Joins each block with its sole successor if it is the sole predecessor of that.
 fn merge_chains(func: &mut Function) -> bool {
     let cfg = Cfg::new(func);
     let entry = func.entry();

@@ -118,7 +118,7 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
     Ok(small)
 }
 
-/// Returns the target with the changes that the build options ask for.
+/// Returns the target with the changes that the build options request.
 fn adjusted(target: &Target, options: &Options) -> Target {
     let mut target = target.clone();
     if options.denorms_are_zero {

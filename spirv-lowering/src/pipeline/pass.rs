@@ -62,7 +62,7 @@ impl<'o, 'a> Runner<'o, 'a> {
         }
     }
 
-    /// Begins with another function.
+    /// Starts with another function.
     pub fn begin(&mut self, func: &Function) -> Result<()> {
         self.progress = Progress {
             rules: vec![Rule::NoCalls],
@@ -76,7 +76,7 @@ impl<'o, 'a> Runner<'o, 'a> {
         std::mem::take(&mut self.progress)
     }
 
-    /// Continues with a function that was left.
+    /// Continues with a function that was interrupted.
     pub fn resume(&mut self, progress: Progress) {
         self.progress = progress;
     }

@@ -444,7 +444,7 @@ impl Body<'_, '_> {
         self.set(id, ty, low)
     }
 
-    /// Translates IsNan and its relatives. The result is Bool.
+    /// Translates IsNan, IsInf and the other classifications of floats. The result is Bool.
     pub fn classify(&mut self, op: S, x: Value, ty: Type) -> Value {
         let inf = self.float(ty, f64::INFINITY);
         match op {

@@ -586,7 +586,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    /// Copies the structure behind a pointer argument, for a parameter passed by value.
+    /// Copies the structure that a pointer argument points to, for a parameter passed by value.
     fn by_value_copy(&mut self, arg: u32) -> Result<Value> {
         let (pointer, _) = self.pointer(arg)?;
         let Kind::Pointer { pointee, .. } = self.p.types.get(self.type_of(arg)?).kind else {

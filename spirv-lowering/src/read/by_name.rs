@@ -594,7 +594,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// Translates a call of a function that stands for a built-in variable.
+    /// Translates a call of a function that returns a built-in variable.
     fn builtin_variable_call(
         &mut self,
         name: &str,

@@ -149,7 +149,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Gives an id the value of another id (whose pointee types may differ).
+    /// Defines an id as the value of another id (whose pointee types may differ).
     fn copy(&mut self, id: u32, ty: TyId, from: u32) -> Result<()> {
         match self.meaning(from) {
             Some(&IdMeaning::Builtin {

@@ -505,7 +505,7 @@ impl Parsed {
         Ok(lanes)
     }
 
-    /// Follows literal indices into a type: the part's type and its first lane.
+    /// Follows literal indices into a type. Returns the type of the part and its first lane.
     pub fn walk(&self, mut ty: TyId, indices: &[u32]) -> Result<(TyId, u64)> {
         let mut first = 0;
         for &index in indices {

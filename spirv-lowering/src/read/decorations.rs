@@ -97,7 +97,7 @@ impl Decorations {
         })
     }
 
-    /// Returns the name and linkage that LinkageAttributes give.
+    /// Returns the name and linkage of an id (LinkageAttributes).
     pub fn linkage(&self, id: u32) -> Option<(String, Linkage)> {
         let d = self.get(id, Decoration::LinkageAttributes)?;
         let words = self.words.get(d.at as usize..(d.at + d.len) as usize)?;

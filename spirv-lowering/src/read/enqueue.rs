@@ -206,7 +206,7 @@ impl Body<'_, '_> {
         self.ins(Op::ZExt, &[set], Type::I32)
     }
 
-    /// Returns whether an operand is certainly the null pointer.
+    /// Returns true if an operand is certainly the null pointer.
     fn is_null(&mut self, id: u32) -> Result<bool> {
         let value = self.scalar(id)?;
         Ok(self.f.as_const(value) == Some(0))
@@ -319,8 +319,8 @@ impl Body<'_, '_> {
         self.ins(Op::Trunc, &[value], Type::I32)
     }
 
-    /// Returns the number of an enqueue's events, their list, and the address for the new event;
-    /// `None` stands for a pointer that is certainly null.
+    /// Returns the number of an enqueue's events, their list, and the address for the new event. A
+    /// list or address is `None` if the pointer is certainly null.
     fn events(
         &mut self,
         events: Option<(u32, u32, u32)>,

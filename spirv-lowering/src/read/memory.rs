@@ -47,7 +47,7 @@ fn access(inst: &Instruction, at: usize) -> Result<MemoryOperands> {
     })
 }
 
-/// Alignment of `base`-aligned memory at an offset.
+/// Returns the alignment of an offset in memory that is aligned to `base`.
 fn align_at(base: u32, offset: u64) -> u32 {
     let low = offset & offset.wrapping_neg();
     if low == 0 || low >= u64::from(base) {
@@ -182,7 +182,7 @@ impl Body<'_, '_> {
         Ok(self.ins(Op::PtrAdd, &[base, bytes], ty))
     }
 
-    /// Returns the type behind a typed pointer.
+    /// Returns the pointee of a typed pointer.
     pub fn pointee(&self, ty: TyId) -> Result<TyId> {
         match self.p.types.get(ty).kind {
             Kind::Pointer { pointee, .. } if pointee != 0 => self.p.ty(pointee),

@@ -86,7 +86,7 @@ fn only_moves(op: S) -> bool {
     )
 }
 
-/// Returns true if the result depends on the width of an operand, whatever the result's type.
+/// Returns true if the result depends on the width of an operand, for a result of any type.
 fn knows_the_width(op: S) -> bool {
     matches!(
         op,
@@ -117,13 +117,13 @@ fn is_chain(op: S) -> bool {
 }
 
 impl Body<'_, '_> {
-    /// Returns the width of an operand, if it is such an integer.
+    /// Returns the width of an operand, if it is an integer of an odd width.
     fn odd_width(&self, id: u32) -> Option<u32> {
         self.p.types.odd_width(self.type_of(id).ok()?)
     }
 
-    /// Translates an instruction, other than an extended one, that has such an operand or result.
-    /// Returns false if it has none.
+    /// Translates an instruction, other than an extended one, that has an operand or result of an
+    /// odd width. Returns false if it has none.
     pub(super) fn odd_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if !self.p.types.has_odd() {
             return Ok(false);
@@ -196,8 +196,8 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// Translates an instruction of OpenCL.std that has such an operand or result. Returns false if
-    /// it has none.
+    /// Translates an instruction of OpenCL.std that has an operand or result of an odd width.
+    /// Returns false if it has none.
     pub(super) fn odd_extended(&mut self, inst: &Instruction) -> Result<bool> {
         if !self.p.types.has_odd() {
             return Ok(false);
@@ -263,7 +263,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Converts a result to the form in which values of its type are held.
+    /// Converts a result to the form in which values of its type are represented.
     fn settle(&mut self, id: u32, width: u32, left: Form) -> Result<()> {
         if left == Form::Plain {
             return Ok(());
@@ -338,8 +338,8 @@ impl Body<'_, '_> {
         Ok(out)
     }
 
-    /// Translates bit casts from or to such integers, or vectors of truths, which are the bits of
-    /// an integer. Returns false for others.
+    /// Translates bit casts from or to integers of odd widths, or vectors of Bool, which are the
+    /// bits of an integer. Returns false for others.
     fn bitcast_odd(&mut self, inst: &Instruction, ty: TyId) -> Result<bool> {
         let from_ty = self.type_of(inst.word(2)?)?;
         let types = &self.p.types;

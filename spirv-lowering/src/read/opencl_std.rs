@@ -19,8 +19,7 @@ pub(super) enum SatOp {
     USub,
 }
 
-/// Returns the letter(s) of a scalar type in mangled names. Integers are signed unless said
-/// otherwise.
+/// Returns the letters of a scalar type in mangled names, of signed integers unless `unsigned`.
 pub(super) fn mangle(ty: Type, unsigned: bool) -> Result<&'static str> {
     Ok(match (ty, unsigned) {
         (Type::F16, _) => "Dh",

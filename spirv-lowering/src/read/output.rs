@@ -210,7 +210,7 @@ impl<'m> Output<'m> {
         Ok(global)
     }
 
-    /// Constant memory with the bytes of a constant of type `data`.
+    /// Creates a variable in constant memory with the bytes of a constant of type `data`.
     pub fn table(&mut self, p: &Parsed, init: u32, data: TyId) -> Result<GlobalId> {
         if let Some(&global) = self.globals.get(&init) {
             return Ok(global);

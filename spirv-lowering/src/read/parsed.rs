@@ -600,7 +600,7 @@ impl Parsed {
         hasher.finish()
     }
 
-    /// Returns the alignment that decorations give a variable, a power of two.
+    /// Returns the alignment of a variable by its decorations, a power of two.
     pub fn alignment(&self, id: u32) -> Option<u32> {
         let by_id = || self.const_u64(self.decorations.word(id, Decoration::AlignmentId)?);
         let align = match self.decorations.word(id, Decoration::Alignment) {
@@ -610,7 +610,7 @@ impl Parsed {
         Some(align).filter(|a| a.is_power_of_two())
     }
 
-    /// OpName of an id, or an empty string.
+    /// Returns the name of an id (OpName), or an empty string.
     pub fn name(&self, id: u32) -> String {
         let name = self
             .names

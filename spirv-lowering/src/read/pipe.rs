@@ -232,7 +232,8 @@ impl Body<'_, '_> {
         Ok(self.select(has, zero, failed))
     }
 
-    /// Lets the first work-item of a group reserve, and passes the reservation to all of them.
+    /// Reserves packets by the first work-item of a group, and broadcasts the reservation to all of
+    /// them.
     fn reserve_as_group(
         &mut self,
         end: End,

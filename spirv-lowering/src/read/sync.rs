@@ -30,7 +30,7 @@ fn rmw(op: S) -> Option<RmwOp> {
     })
 }
 
-/// Reductions and scans: the arithmetic and whether the operands are Bool.
+/// Returns the arithmetic of a reduction or scan, and whether its operands are Bool.
 fn arith(op: S) -> Option<G> {
     Some(match op {
         S::GroupIAdd | S::GroupNonUniformIAdd => G::IAdd,

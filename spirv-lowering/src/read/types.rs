@@ -219,7 +219,7 @@ impl Types {
         self.items.iter().any(is_queue)
     }
 
-    /// Returns true if the module has integers of such widths.
+    /// Returns true if the module has integers of odd widths.
     pub fn has_odd(&self) -> bool {
         !self.odd.is_empty()
     }

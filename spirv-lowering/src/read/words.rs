@@ -21,7 +21,7 @@ pub(super) struct Instruction<'a> {
 }
 
 impl Instruction<'_> {
-    /// Operand word number `i`.
+    /// Returns operand word number `i`.
     pub fn word(&self, i: usize) -> Result<u32> {
         self.words
             .get(i)

@@ -116,7 +116,7 @@ const GROUP: u32 = 64;
 /// The number of the buffer of conditions, after those of the operands.
 const CONDITIONS: usize = 4;
 
-/// Returns the type that stands for another in memory.
+/// Returns the type that values of `ty` have in memory.
 fn stored(ty: Type) -> Type {
     match ty {
         Type::Bool => Type::I8,

@@ -447,7 +447,7 @@ fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Diffe
     }
 }
 
-/// Returns the ways in which the last function has to be run.
+/// Returns the configurations in which the last function has to run.
 fn manners(case: &Case, interface: &KernelInterface) -> Vec<Manner> {
     let mut list = vec![AS_IS];
     if interface.guarded {

@@ -166,7 +166,7 @@ impl Pipeline for CpuPipeline {
     }
 }
 
-/// Returns the pipeline of this back end behind a trait object.
+/// Downcasts a pipeline to one of this back end.
 pub fn of(pipeline: &dyn Pipeline) -> Result<&CpuPipeline> {
     let ours = pipeline.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("a kernel of another device".to_owned()))
@@ -195,7 +195,7 @@ pub struct CpuCode {
 }
 
 impl CpuCode {
-    /// Creates a kernel for packs of so many lanes.
+    /// Creates a kernel for packs of `lanes` work-items.
     pub fn new(
         native: Arc<dyn NativeCode>,
         interface: &KernelInterface,
@@ -306,8 +306,9 @@ impl Code for CpuCode {
         false
     }
 
-    /// Returns the work-items of a group keep their private memory over barriers: as many as
-    /// [`MOST_PRIVATE`] has room for, so that what is promised can be launched.
+    /// Returns the largest work-group. Its work-items keep their private memory over barriers, and
+    /// [`MOST_PRIVATE`] has room for all of it, so that a group of the reported size can be
+    /// launched.
     fn max_work_group_size(&self) -> u32 {
         let room = MOST_PRIVATE / self.interface.private_size.max(1);
         self.max_group.min(room.max(1))

@@ -71,7 +71,7 @@ fn layout_of(format: PixelFormat) -> Result<Layout> {
     format::layout(format).ok_or_else(|| DeviceError::Unsupported(format!("{format:?}")))
 }
 
-/// Returns the image of this back end behind a trait object.
+/// Downcasts an image to one of this back end.
 pub fn of(image: &dyn DeviceImage) -> Result<&CpuImage> {
     let ours = image.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("an image of another device".to_owned()))

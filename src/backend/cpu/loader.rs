@@ -175,7 +175,8 @@ impl ObjectImage<'_> {
         Ok((address as u64, true))
     }
 
-    /// Returns a jump to an address, or the place with the address itself.
+    /// Returns the address of a stub that jumps to `address`, or with `place` that of the word
+    /// which holds the address.
     fn stub(&mut self, address: u64, place: bool) -> Result<u64> {
         let at = match self.stubs.get(&address) {
             Some(&at) => at,
@@ -328,8 +329,8 @@ impl ObjectImage<'_> {
         self.put(at, &value.to_le_bytes())
     }
 
-    /// Returns the lowest 12 bits of an address into an instruction that counts in units of `1 <<
-    /// shift` bytes.
+    /// Relocates an instruction with the lowest 12 bits of an address, in units of `1 << shift`
+    /// bytes.
     fn low12(&mut self, at: usize, address: u64, shift: u32) -> Result {
         let bits = ((address & 0xfff) >> shift) as u32;
         self.edit32(at, 0xfff << 10, bits << 10)

@@ -29,7 +29,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// Returns the machine that this process runs on.
     pub fn here() -> Self {
         let Report {
             maker,
@@ -65,7 +65,7 @@ impl Machine {
         }
     }
 
-    /// Returns the work-items of a pack: as many as a vector has 32-bit elements.
+    /// Returns the number of work-items of a pack: as many as a vector has 32-bit elements.
     pub fn lanes(&self) -> u32 {
         match self.width {
             512.. => 16,

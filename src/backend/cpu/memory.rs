@@ -39,7 +39,7 @@ unsafe impl Send for CpuMemory {}
 unsafe impl Sync for CpuMemory {}
 
 impl CpuMemory {
-    /// Allocates. Contents are undefined (zeros, where memory is fresh from the system).
+    /// Allocates memory. Contents are undefined (zeros, where memory is fresh from the system).
     pub fn new(size: u64, align: u64) -> Result<Self> {
         let failed = DeviceError::OutOfDeviceMemory { size };
         let (Ok(bytes), Ok(align)) = (usize::try_from(size), usize::try_from(align)) else {
@@ -69,7 +69,7 @@ impl CpuMemory {
         })
     }
 
-    /// Notes it where kernels are checked.
+    /// Registers the memory as an allocation, where kernels are checked.
     fn checked(self) -> Self {
         if check::on() {
             allocations::add(Allocation {
@@ -117,7 +117,7 @@ impl CpuMemory {
         })
     }
 
-    /// Memory of the application.
+    /// Imports memory of the application.
     ///
     /// # Safety
     /// It must be valid as long as this lives.
@@ -151,7 +151,7 @@ impl CpuMemory {
     }
 }
 
-/// Returns the memory of this back end behind a trait object.
+/// Downcasts a memory to one of this back end.
 pub fn of(memory: &dyn Memory) -> Result<&CpuMemory> {
     let ours = memory.as_any().downcast_ref();
     ours.ok_or_else(|| DeviceError::Unsupported("memory of another device".to_owned()))

@@ -13,7 +13,7 @@ use loom::cell::UnsafeCell;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::Arc;
 
-/// Runs a model with at most so many preemptions.
+/// Runs a model with a number of preemptions at most.
 fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -27,7 +27,7 @@ pub trait Task: Send + Sync {
 
 /// Something that several threads do together: pieces `0 .. total`, a few at a time.
 pub trait Shared: Send + Sync {
-    /// Does pieces `first .. first + count`.
+    /// Runs pieces `first .. first + count`.
     fn run(&self, first: u64, count: u64);
 }
 
@@ -50,7 +50,7 @@ unsafe impl Send for Job {}
 unsafe impl Sync for Job {}
 
 impl Job {
-    /// Does pieces until there are none left, or `stop` says so between two.
+    /// Runs pieces until there are none left, or until `stop` returns true between two.
     fn work(&self, stop: impl Fn() -> bool) {
         loop {
             let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
@@ -88,8 +88,8 @@ struct State {
 }
 
 impl State {
-    /// Takes the next piece of work. Tasks come first: a small command of one stream runs while a long launch of another, whose
-    /// threads come here after each of its pieces, goes on.
+    /// Takes the next piece of work. Tasks come first, so that a small command of one stream runs
+    /// while a long launch of another continues, whose threads return here after each piece.
     fn take(&mut self) -> Option<Work> {
         if let Some(task) = self.ready.pop_front() {
             return Some(Work::Run(task));
@@ -114,7 +114,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns a pool of so many threads, none of which is there yet.
+    /// Creates a pool of as many threads as cores, none of which is started.
     pub fn new(cores: usize) -> Arc<Self> {
         Self::with(cores, None)
     }
@@ -152,20 +152,21 @@ impl Pool {
         self.cores
     }
 
-    /// Returns the threads that there are.
+    /// Returns the number of started threads.
     #[cfg(test)]
     pub(super) fn threads(&self) -> usize {
         self.state.lock().threads
     }
 
-    /// Notes how much there is in the lists, for threads that look without the lock.
+    /// Publishes the lengths of the lists, for threads that read them without the lock.
     fn count(&self, state: &State) {
         let (tasks, jobs) = (state.ready.len(), state.jobs.len());
         self.tasks.store(tasks, Ordering::Release);
         self.pending.store(tasks + jobs, Ordering::Release);
     }
 
-    /// Makes or wakes threads for the tasks in the list, and for `wanted` helpers of a job. Returns false if there is no thread.
+    /// Starts or wakes threads for the tasks in the list, and for `wanted` helpers of a job.
+    /// Returns false if there is no thread.
     fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wanted: usize) -> bool {
         self.count(&state);
         // A thread that was notified sleeps until it wakes: the tasks that wait for it count, too. One of them may run for ever.
@@ -264,7 +265,8 @@ impl Pool {
         }
     }
 
-    /// Does a task with as many threads as it is worth; the caller is one of them. Pieces are taken `chunk` at a time.
+    /// Runs a task with as many threads as pay; the caller is one of them. Pieces are taken `chunk`
+    /// at a time.
     pub fn run_shared(self: &Arc<Self>, task: &dyn Shared, total: u64, chunk: u64) {
         let chunk = chunk.max(1);
         let chunks = total.div_ceil(chunk);
@@ -422,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Miri takes threads that outlive the tests for leaks.
+    /// Ends the threads of a pool, since Miri takes threads that outlive the tests for leaks.
     fn end_of(pool: &Pool) {
         pool.close();
         while pool.threads() > 0 {

@@ -136,8 +136,8 @@ impl Batch {
         self.steps.last().map_or(0, |step| step.value)
     }
 
-    /// Runs commands in their order, as far as those with values up to `limit`, and completes each on the timeline when it has
-    /// run, but for the last one of the batch.
+    /// Runs commands in their order, as far as those with values up to `limit`. Completes each on
+    /// the timeline when it has run, but for the last one of the batch.
     pub fn run(&mut self, limit: u64, pool: &Arc<Pool>, timeline: &CpuTimeline) -> Stop {
         while let Some(value) = self.next_value() {
             if value > limit {

@@ -54,7 +54,7 @@ impl CpuStream {
         }
     }
 
-    /// Returns where a slice lies; the batch keeps its memory.
+    /// Returns the memory range of a slice. The batch keeps its memory.
     fn place(&mut self, slice: &Slice) -> Result<MemoryRange> {
         let ours = memory::of(slice.memory.as_ref())?;
         let pointer = ours.pointer().wrapping_add(slice.offset as usize);

@@ -18,12 +18,12 @@ trait Stored {
     const BYTES: usize;
     /// The bits of 1.
     const UNIT: u32;
-    /// The channels of a pixel at an address.
+    /// Reads the channels of the pixel at an address.
     ///
     /// # Safety
     /// `n` channels must be readable there.
     unsafe fn read(at: *const u8, n: usize, out: &mut [u32; 6]);
-    /// Writes them.
+    /// Writes the channels of the pixel at an address.
     ///
     /// # Safety
     /// `n` channels must be writable there.
@@ -34,7 +34,7 @@ fn float(bits: u32) -> f64 {
     f64::from(f32::from_bits(bits))
 }
 
-/// Returns a fraction of `most`, to the nearest; NaN gives 0.
+/// Scales a fraction by `most` and rounds it to the nearest; NaN becomes 0.
 fn scaled(bits: u32, least: f64, most: f64) -> i32 {
     let value = float(bits);
     if value.is_nan() {
@@ -240,7 +240,7 @@ fn places(
     }
 }
 
-/// Lanes whose texels stand one after the other in a row, all within the image.
+/// Returns true if the texels of the active lanes are consecutive in a row, all within the image.
 fn is_run(d: &Descriptor, (x, y, z): (&[i32], &[i32], &[i32]), mask: u64) -> bool {
     let lanes = x.len();
     let all = u64::MAX >> (64 - lanes);

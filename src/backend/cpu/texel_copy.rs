@@ -57,7 +57,7 @@ fn rows(
     }
 }
 
-/// Image to memory; see `Op::ImageToMemory`.
+/// Copies from an image to memory; see `Op::ImageToMemory`.
 ///
 /// # Safety
 /// The memory must have room for the region, and nothing else may access it meanwhile.
@@ -75,7 +75,7 @@ pub unsafe fn image_to_memory(
     });
 }
 
-/// Memory to image; see `Op::MemoryToImage`.
+/// Copies from memory to an image; see `Op::MemoryToImage`.
 ///
 /// # Safety
 /// The memory must hold the region, and nothing else may write it meanwhile.
@@ -93,7 +93,7 @@ pub unsafe fn memory_to_image(
     });
 }
 
-/// Image to image of the same format; see `Op::ImageCopy`.
+/// Copies between images of the same format; see `Op::ImageCopy`.
 ///
 /// # Safety
 /// Nothing else may access the images meanwhile.

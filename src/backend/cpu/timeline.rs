@@ -17,8 +17,8 @@ const LOOKS_FEW_CORES: u32 = 100;
 pub trait Follower: Send + Sync {
     /// Notifies the follower that the value has been reached.
     fn reached(self: Arc<Self>);
-    /// Runs, in a thread that waits for a value of the follower's own timeline, the work that leads
-    /// to it.
+    /// Runs the commands that lead to a value of the follower's own timeline, in a thread that
+    /// waits for that value.
     fn help(self: Arc<Self>, value: u64);
 }
 
@@ -61,12 +61,12 @@ impl CpuTimeline {
         })
     }
 
-    /// This timeline, shared.
+    /// Returns this timeline, shared.
     pub fn myself(&self) -> Option<Arc<Self>> {
         self.myself.upgrade()
     }
 
-    /// Says whose it is.
+    /// Sets the stream that signals the timeline.
     pub fn belongs_to(&self, stream: &Arc<dyn Follower>) {
         let _ = self.stream.set(Arc::downgrade(stream));
     }

@@ -47,7 +47,7 @@ impl Track {
         self.call();
     }
 
-    /// Lets a thread of the pool run what there is.
+    /// Makes a thread of the pool run the batches of the track.
     fn call(self: &Arc<Self>) {
         {
             let mut state = self.state.lock();
@@ -130,7 +130,7 @@ impl Follower for Track {
         self.call();
     }
 
-    /// Unless another thread runs batches already.
+    /// Runs batches up to a value, unless another thread runs batches already.
     fn help(self: Arc<Self>, value: u64) {
         if self.pool.takes_help() {
             self.run(value);

@@ -207,7 +207,7 @@ impl Adapter {
         })
     }
 
-    /// Makes the VkDevice, with everything enabled that caps and target tell of.
+    /// Creates the VkDevice, with every feature and extension enabled that caps and target report.
     pub fn create_device(&self) -> Result<ash::Device, vk::Result> {
         let api = self.properties.api_version.min(API_VERSION | 0xfff);
         let ext = &self.extensions;

@@ -38,7 +38,7 @@ fn record(
     };
 }
 
-/// Records a barrier between what was recorded in `stages` and what follows.
+/// Records a barrier between earlier commands in `stages` and later ones.
 pub fn between(
     device: &LogicalDevice,
     commands: vk::CommandBuffer,

@@ -219,8 +219,8 @@ impl Batch {
             .map_err(|result| device.failed("vkEndCommandBuffer", result))
     }
 
-    /// Makes the device set an event when all that was recorded so far is complete: `value` then. If there is no event for that,
-    /// it completes with what is recorded next.
+    /// Makes the device set an event for `value` when all commands recorded so far are complete.
+    /// Without an event for it, the value completes with the commands recorded next.
     pub fn mark(&mut self, value: u64) {
         let device = &self.tools.device;
         let event = match self.events.get(self.marks.len()) {
@@ -244,13 +244,14 @@ impl Batch {
         self.marked_operations = self.operations;
     }
 
-    /// Returns true if there are operations behind the last mark: barriers alone complete with what follows.
+    /// Returns true if there are operations after the last mark. Barriers alone do not count: they
+    /// complete with the operations that follow.
     pub fn has_open_operations(&self) -> bool {
         self.operations > self.marked_operations
     }
 
-    /// Returns a second command buffer, which brings new images to their layout. The batch keeps
-    /// them.
+    /// Returns a second command buffer, which transitions new images to their layout. The batch
+    /// keeps them.
     pub fn transition(&mut self, pending: &PendingTransitions<'_>) -> Result<vk::CommandBuffer> {
         self.begin()?;
         let device = &self.tools.device;
@@ -275,7 +276,8 @@ impl Batch {
         Ok(commands)
     }
 
-    /// Lets go of everything, to be used again. The batch must have completed or never been submitted.
+    /// Releases all resources for the next use. The batch must have completed or never been
+    /// submitted.
     pub fn recycle(&mut self) {
         self.sets.reset(&self.tools.device);
         self.memories.clear();

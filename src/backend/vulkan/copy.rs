@@ -244,7 +244,7 @@ impl Batch {
         true
     }
 
-    /// Returns a copy of one piece or of a box.
+    /// Records a copy of one range or of a box.
     pub fn copy(&mut self, src: &Slice, dst: &Slice, region: &BufferCopy) -> Result {
         let mut box_ = *region;
         if box_.bytes == 0 || box_.rows == 0 || box_.slices == 0 {
@@ -303,7 +303,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns the bytes that travel with the batch, to any place.
+    /// Records an update with bytes that are stored in the batch, of any length.
     fn write(&mut self, dst: Place, data: &[u8]) -> Result {
         let mut done = 0u64;
         for part in data.chunks(UPDATE as usize) {

@@ -29,7 +29,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Lets go of all sets. None may be in use.
+    /// Frees all sets. None may be in use.
     pub fn reset(&mut self, device: &LogicalDevice) {
         if self.recent.is_empty() && self.at == 0 {
             return;

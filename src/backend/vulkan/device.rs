@@ -132,7 +132,7 @@ impl VulkanDevice {
         Ok(&self.heaps()?.device)
     }
 
-    /// Its queues.
+    /// Returns the queues of the device.
     #[cfg(test)]
     pub fn queues(&self) -> Result<&Queues> {
         Ok(&self.heaps()?.queues)

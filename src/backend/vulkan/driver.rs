@@ -34,7 +34,7 @@ pub fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
     ]
 }
 
-/// Returns the bytes of a cache line of a device of that vendor. Vulkan does not tell.
+/// Returns the bytes of a cache line of a device of that vendor, which Vulkan does not report.
 pub fn cache_line(vendor_id: u32) -> u32 {
     const NVIDIA: u32 = 0x10de;
     if vendor_id == NVIDIA {

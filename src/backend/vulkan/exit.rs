@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// An object that has work pending in this process.
 pub trait Busy: Send + Sync {
-    /// Waits until it is idle, or until `end`.
+    /// Waits until the device is idle, or until `end`.
     fn drain(&self, end: Instant);
 }
 
@@ -66,8 +66,8 @@ fn prepend() {
     unsafe { libc::atexit(at_exit) };
 }
 
-/// Windows ends all other threads before it takes libraries apart, and says that it does (`util/leaving.rs`): there is nobody
-/// to wait for.
+/// Does nothing: Windows ends all other threads before it unloads libraries, and reports that
+/// (`util/leaving.rs`), so that there is no thread to wait for.
 #[cfg(not(unix))]
 fn prepend() {}
 

@@ -32,7 +32,7 @@ pub fn has(list: &[vk::ExtensionProperties], name: &std::ffi::CStr) -> bool {
 }
 
 impl Extensions {
-    /// Returns the extensions of a list that are used. `old`: the device is older than Vulkan 1.3.
+    /// Returns which extensions of a list Pumice uses. `old`: the device is older than Vulkan 1.3.
     pub fn offered(list: &[vk::ExtensionProperties], old: bool) -> Self {
         Self {
             external_memory_host: has(list, ext::external_memory_host::NAME),
@@ -102,7 +102,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Hands `with` a chain of the structures that this device knows.
+    /// Calls `with` with a chain of the structures that this device supports.
     pub(super) fn chained<R>(
         &mut self,
         api: u32,

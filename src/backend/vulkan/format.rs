@@ -22,7 +22,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Channels are where Vulkan has them.
+    /// Returns true if the format has the channels in Vulkan's order.
     pub fn is_plain(&self) -> bool {
         self.swizzle == PLAIN
     }

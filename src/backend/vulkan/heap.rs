@@ -173,7 +173,7 @@ impl Heaps {
         Err(last)
     }
 
-    /// Gives an allocation back.
+    /// Returns an allocation to its heap.
     pub fn release(&self, allocation: Allocation) {
         if let Err(error) = self.allocator.lock().free(allocation) {
             crate::log!(Error, "freeing device memory failed: {error}");

@@ -81,7 +81,7 @@ pub enum Descriptor {
 }
 
 impl VulkanImage {
-    /// Ours behind the trait.
+    /// Downcasts an image to one of this back end.
     pub fn of(image: &dyn DeviceImage) -> Result<&Self> {
         image
             .as_any()

@@ -9,7 +9,8 @@ use ash::vk;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Makes host memory addressable in place. The import covers whole pages; the memory is the part asked for.
+/// Makes host memory addressable in place. The import covers whole pages; the returned memory is
+/// the requested part.
 ///
 /// # Safety
 /// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.

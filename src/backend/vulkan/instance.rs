@@ -10,7 +10,8 @@ const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 static VALIDATION_MESSAGES: AtomicU64 = AtomicU64::new(0);
 
-/// Warnings and errors that the validation layer has reported in this process.
+/// Returns the number of warnings and errors that the validation layer has reported in this
+/// process.
 pub fn validation_messages() -> u64 {
     VALIDATION_MESSAGES.load(Ordering::Relaxed)
 }
@@ -27,7 +28,7 @@ pub struct Instance {
 /// The Vulkan version that the code is written for; devices may be older (down to 1.2).
 pub const API_VERSION: u32 = vk::API_VERSION_1_3;
 
-/// Receives what the validation layer has to say.
+/// Logs a message of the validation layer.
 ///
 /// # Safety
 /// Called by Vulkan only, with valid `data`.
@@ -77,7 +78,8 @@ fn layer_extension(entry: &ash::Entry, name: &CStr) -> bool {
 }
 
 impl Instance {
-    /// Loads libvulkan and makes an instance, with the validation layer if wanted and there.
+    /// Loads libvulkan and creates an instance, with the validation layer if `validation` is set
+    /// and the layer is installed.
     pub fn new(validation: bool) -> Result<Self> {
         // SAFETY: libvulkan is trusted to be the Vulkan loader; its initialisers run here.
         let entry = unsafe { ash::Entry::load() }.map_err(|error| {

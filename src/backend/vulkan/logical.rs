@@ -55,7 +55,7 @@ impl LogicalDevice {
         self.noted(conv::error(call, result))
     }
 
-    /// Takes note of a lost device and passes the error on.
+    /// Records whether the error is the loss of the device. Returns the error.
     pub fn noted(&self, error: DeviceError) -> DeviceError {
         if matches!(error, DeviceError::Lost) && !self.lost.swap(true, Ordering::Relaxed) {
             let name = &self.adapter.caps.name;

@@ -70,7 +70,7 @@ unsafe impl Send for VulkanMemory {}
 unsafe impl Sync for VulkanMemory {}
 
 impl VulkanMemory {
-    /// Ours behind the trait.
+    /// Downcasts a memory to one of this back end.
     pub fn of(memory: &dyn Memory) -> Result<&Self> {
         memory
             .as_any()
@@ -94,12 +94,13 @@ impl VulkanMemory {
         self.shown && self.mapped.is_some()
     }
 
-    /// Returns true if it is a range of addresses without memory.
+    /// Returns true if this is a range of addresses without memory.
     pub fn is_addresses(&self) -> bool {
         matches!(&self.backing, Backing::Sparse(sparse) if sparse.pieces.is_empty())
     }
 
-    /// Maps memory of [`allocate_unmapped`]: `map` gets it and gives the pointer, which is valid until it is freed.
+    /// Maps memory of [`allocate_unmapped`]: `map` maps it and returns the pointer, which is valid
+    /// until the memory is freed.
     pub fn map_with(
         mut self,
         map: impl FnOnce(vk::DeviceMemory) -> Result<NonNull<u8>>,
@@ -173,7 +174,7 @@ pub struct Guard<'a> {
 }
 
 impl Guard<'_> {
-    /// Hands the buffer on.
+    /// Returns the buffer without destroying it.
     pub fn take(self) -> vk::Buffer {
         let buffer = self.buffer;
         std::mem::forget(self);
@@ -253,8 +254,9 @@ pub fn allocate(heaps: &Arc<Heaps>, size: u64, placement: Placement) -> Result<A
     }))
 }
 
-/// Asks the kernel to back memory of a software driver, which is plain memory of this process, by large pages: kernels that
-/// go through it, and the first touch of it, are faster. Only whole large pages are asked for.
+/// Advises the kernel to back memory of a software driver, which is plain memory of this process,
+/// by large pages. That makes the first touch and kernels that read much memory faster. Only whole
+/// large pages are affected.
 fn ask_for_large_pages(pointer: NonNull<u8>, size: u64) {
     const LARGE: usize = 2 << 20;
     let begin = (pointer.as_ptr() as usize).next_multiple_of(LARGE);
@@ -295,8 +297,8 @@ pub fn placed(
     }
 }
 
-/// Creates sparse memory of [`placed`], which is `keep`, with what was bound to its buffer. `host`:
-/// the address of the bytes on the host.
+/// Creates sparse memory of [`placed`], which is `keep`, with the memory bound to its buffer.
+/// `host`: the address of the bytes on the host.
 pub fn backed(
     placed: &VulkanMemory,
     keep: Arc<dyn Memory>,
@@ -320,7 +322,7 @@ pub fn backed(
     }
 }
 
-/// Returns a part of a piece of memory, as memory of its own, which keeps `held`.
+/// Returns a part of a memory, as memory of its own, which keeps `held`.
 pub fn part(
     whole: &VulkanMemory,
     offset: u64,

@@ -65,7 +65,7 @@ impl Pipelines {
             && data.get(16..32) == Some(&adapter.properties.pipeline_cache_uuid[..])
     }
 
-    /// Contents of the cache, empty when the driver fails to tell.
+    /// Returns the contents of the cache, empty when the driver does not report them.
     pub fn cache_data(&self) -> Vec<u8> {
         let cache = self.cache.read();
         // SAFETY: the cache belongs to the device.
@@ -236,8 +236,8 @@ impl VulkanCode {
         })
     }
 
-    /// Returns the size that subgroups must be asked to have, and how many a work-group may have
-    /// then.
+    /// Returns the sub-group size that the pipeline must require, and the number of sub-groups of a
+    /// work-group with it.
     fn required_subgroups(&self) -> Option<(u32, u32)> {
         let control = self.common.device.adapter.subgroups?;
         let required = self.interface.attributes.required_sub_group_size;
@@ -365,7 +365,7 @@ impl VulkanPipeline {
         }
     }
 
-    /// Ours behind the trait.
+    /// Downcasts a pipeline to one of this back end.
     pub fn of(pipeline: &dyn Pipeline) -> Result<&Self> {
         pipeline
             .as_any()

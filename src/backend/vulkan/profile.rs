@@ -123,7 +123,7 @@ impl Queries {
 }
 
 impl QueryPair {
-    /// Takes the time before an operation.
+    /// Records a timestamp before an operation.
     pub fn write_start(&self, device: &LogicalDevice, commands: vk::CommandBuffer) {
         // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.
         unsafe {
@@ -136,7 +136,7 @@ impl QueryPair {
         }
     }
 
-    /// Takes the time after an operation.
+    /// Records a timestamp after an operation.
     pub fn write_end(&self, device: &LogicalDevice, commands: vk::CommandBuffer) {
         // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.
         unsafe {

@@ -28,7 +28,7 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Asks.
+    /// Queries the properties of a physical device.
     pub fn ask(
         instance: &ash::Instance,
         device: vk::PhysicalDevice,
@@ -136,8 +136,8 @@ impl Properties {
         }
     }
 
-    /// Returns where the driver would choose among sizes of sub-groups, and pipelines can ask for
-    /// one.
+    /// Returns the sizes of sub-groups, if the driver chooses among several and pipelines can
+    /// require one.
     pub fn subgroup_control(&self, features: &Features) -> Option<SubgroupControl> {
         let control = features.v13.subgroup_size_control == vk::TRUE
             || features.subgroup_size.subgroup_size_control == vk::TRUE;

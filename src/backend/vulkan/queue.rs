@@ -52,7 +52,7 @@ impl Queues {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of queues.
     pub fn len(&self) -> usize {
         self.list.len()
     }

@@ -28,7 +28,7 @@ impl Batch {
         }
     }
 
-    /// Takes note of an access and keeps its memory alive.
+    /// Records an access and keeps its memory alive.
     fn access(
         &mut self,
         slice: &Slice,
@@ -50,7 +50,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Takes note of an access to an image and keeps it alive.
+    /// Records an access to an image and keeps the image alive.
     fn access_image(
         &mut self,
         kept: &Arc<dyn DeviceImage>,
@@ -268,7 +268,7 @@ impl Batch {
         Ok(slot.map(|slot| slot.name))
     }
 
-    /// Records a barrier between what was recorded in `stages` and what follows.
+    /// Records a barrier between earlier commands in `stages` and later ones.
     pub fn barrier(&self, stages: vk::PipelineStageFlags) {
         barrier::between(&self.tools.device, self.commands, stages);
     }

@@ -236,7 +236,7 @@ fn bind_own(heaps: &Heaps, sparse: &mut Sparse, requirements: vk::MemoryRequirem
     Err(last)
 }
 
-/// Memory of the host behind a sparse buffer.
+/// Binds memory of the host to a sparse buffer.
 ///
 /// # Safety
 /// The bytes from `host` on must be valid as long as the pieces live.

@@ -111,7 +111,7 @@ impl VulkanStream {
         (self.queries).recycle(&self.tools.device, |value| timeline.is_signalled(value));
     }
 
-    /// Gets a batch ready for the next commands while the device is busy with the one just submitted.
+    /// Prepares a batch for the next commands while the device is busy with the one just submitted.
     fn prepare(&mut self) {
         if self.open.is_some() || self.spare.last().is_some_and(|batch| batch.begun) {
             return;
@@ -129,7 +129,7 @@ impl VulkanStream {
         }
     }
 
-    /// Says, once, which kernels had not finished when the device was lost.
+    /// Logs, once, which kernels had not finished when the device was lost.
     fn tell_of_loss(&mut self) {
         if std::mem::replace(&mut self.reported_loss, true) {
             return;

@@ -74,7 +74,7 @@ impl Texels {
         }))
     }
 
-    /// Returns their device.
+    /// Returns the device of the texels.
     pub fn device(&self) -> &Arc<LogicalDevice> {
         &self.heaps.device
     }

@@ -118,7 +118,7 @@ impl VulkanTimeline {
         }
     }
 
-    /// Forgets marks up to a value, whose events are used for others, or go.
+    /// Removes marks up to a value, whose events are used for others, or destroyed.
     pub fn forget_marks(&self, value: u64) {
         if self.marked.load(Ordering::Acquire) {
             let mut marks = self.marks.lock();
@@ -156,13 +156,14 @@ impl VulkanTimeline {
         self.seen.load(Ordering::Acquire) >= value
     }
 
-    /// Returns true if the semaphore is known to have reached a value: what was submitted with that is no longer in use. A
-    /// mark behind it does not tell, as the driver has not said so.
+    /// Returns true if the semaphore is known to have reached a value, so that the submission of
+    /// that value is no longer in use. A mark after it proves nothing, as the driver has not
+    /// reported that.
     pub fn is_signalled(&self, value: u64) -> bool {
         self.signalled.load(Ordering::Acquire) >= value
     }
 
-    /// Returns the value reached: that of the semaphore, or of a mark behind it.
+    /// Returns the value reached: that of the semaphore, or of a later mark.
     pub fn read(&self) -> Result<u64> {
         // SAFETY: the semaphore is a timeline semaphore of this device.
         let value = unsafe {
@@ -229,9 +230,9 @@ impl VulkanTimeline {
         }
     }
 
-    /// Returns whether a wait is in vain because the device was lost. Drivers let such waits run
-    /// out of time as any other (NVIDIA 580); the counter and a submission of nothing tell, and are
-    /// tried [`LOOK`] after the last look.
+    /// Returns an error if a wait is in vain because the device was lost. Drivers let such waits
+    /// time out as any other (NVIDIA 580); the counter and an empty submission fail, and are tried
+    /// [`LOOK`] after the last check.
     pub(super) fn look_for_loss(&self, looked: &mut Instant) -> Result {
         if self.queues.device.is_lost() {
             return Err(DeviceError::Lost);

@@ -71,7 +71,7 @@ impl Tracker {
             })
     }
 
-    /// Remembers an operation. Unknown accesses conflict with everything.
+    /// Records an operation. Unknown accesses conflict with everything.
     pub fn add(
         &mut self,
         accesses: &[AccessedRange],
@@ -93,7 +93,7 @@ impl Tracker {
         }
     }
 
-    /// Forgets everything: a barrier was placed. Returns the stages that it must wait for.
+    /// Removes all accesses, as a barrier was placed. Returns the stages that it must wait for.
     pub fn clear(&mut self) -> vk::PipelineStageFlags {
         self.reads.clear();
         self.writes.clear();

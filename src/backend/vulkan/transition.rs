@@ -50,7 +50,7 @@ pub struct PendingTransitions<'a> {
 }
 
 impl Transitions {
-    /// Returns a new image.
+    /// Adds the transition of a new image.
     pub fn add(&self, device: &LogicalDevice, texels: &Arc<Texels>) -> Result {
         let mut state = self.state.lock();
         if state.semaphore == vk::Semaphore::null() {

@@ -50,8 +50,8 @@ impl Utilities {
         }
     }
 
-    /// Returns a shader and its layout. Returns `None` where the device cannot run them, or not
-    /// faster than transfer commands.
+    /// Returns the pipeline of a shader and its layout. Returns `None` where the device cannot run
+    /// it, or not faster than transfer commands.
     pub fn get(&self, shader: Shader) -> Option<(vk::Pipeline, vk::PipelineLayout)> {
         let device = &self.common.device;
         let unwanted = device.adapter.tuning.compute_copy_from == u64::MAX;

@@ -33,7 +33,7 @@ struct Card {
     place: String,
 }
 
-/// Looks at the machine, where devices of these names are offered.
+/// Examines the machine, of which devices with these names are offered.
 pub fn report(offered: &[&str]) -> Report {
     let words = &config::get().devices;
     let cards = cards(Path::new("/sys/bus/pci/devices"));

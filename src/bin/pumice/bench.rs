@@ -85,7 +85,7 @@ const DOUBLES: Row = row("multiply-add, double", "GFLOP/s", Some(162.0), None);
 const SINES: Row = row("sin, float", "Gop/s", None, None);
 const BUILD: Row = row("build and run, new source", "ms", Some(57.1), Some(55.0));
 
-/// Its arguments.
+/// Returns the arguments of the command.
 pub fn command() -> Command {
     Command::new("bench")
         .about("Measures a device in some seconds, beside what is known of others")
@@ -154,7 +154,7 @@ pub fn bench(matches: &ArgMatches) -> Result<(), String> {
     }
 }
 
-/// Three digits that matter.
+/// Formats a figure with three significant digits.
 fn digits(figure: f64) -> String {
     match figure {
         f if f < 1.0 => format!("{f:.3}"),
@@ -369,7 +369,7 @@ impl Rig {
         Ok(bytes)
     }
 
-    /// Returns all of `a`, into memory that was touched before.
+    /// Reads all of `a` into memory that was touched before.
     fn read_into_place(&self) -> ClResult {
         thread_local! {
             static PLACE: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
@@ -418,7 +418,7 @@ impl Rig {
         Ok(Some(self.time(action)? * 1e6))
     }
 
-    /// Billions of something a second.
+    /// Measures `action`, which handles `amount` units, in billions of units a second.
     fn rate(&self, amount: usize, action: impl Fn() -> ClResult) -> Measured {
         Ok(Some(amount as f64 / self.time(action)? / 1e9))
     }

@@ -40,7 +40,7 @@ struct Arguments {
     options: String,
 }
 
-/// Its arguments.
+/// Returns the arguments of the command.
 pub fn command() -> Command {
     let option = |name: &'static str| Arg::new(name).long(name);
     Command::new("compile")
@@ -106,9 +106,9 @@ fn named(log: &str, file: &str) -> String {
     lines.collect()
 }
 
-/// Returns the device to compile for; without one, a device that has everything. Where `vulkan`
-/// SPIR-V is wanted and the processor is the first device, its language is compiled for a device
-/// that has everything.
+/// Returns the device to compile for; without an index, a device that has everything. With
+/// `vulkan`, and the processor as the first device, its language is compiled for a device that has
+/// everything.
 fn target(index: Option<usize>, vulkan: bool) -> Result<(Target, Language), String> {
     let platform = Platform::open();
     match (platform.devices().get(index.unwrap_or(0)), index) {
@@ -137,7 +137,7 @@ fn target(index: Option<usize>, vulkan: bool) -> Result<(Target, Language), Stri
     }
 }
 
-/// Compiles a file and writes what was asked for.
+/// Compiles a file and writes the requested output.
 pub fn compile(matches: &ArgMatches) -> Result<(), String> {
     let args = parse(matches);
     let vulkan = matches!(args.emit, Emit::Vulkan | Emit::Check);

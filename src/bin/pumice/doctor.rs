@@ -92,7 +92,7 @@ fn write_parts(out: &mut dyn Write, parts: &[(&str, Vec<Finding>)]) -> io::Resul
     Ok(())
 }
 
-/// Can programs load an OpenCL loader, and does that find this driver?
+/// Checks that programs can load an OpenCL loader, and that it finds this driver.
 #[cfg(windows)]
 fn loader() -> Vec<Finding> {
     let first = match library::load("OpenCL.dll") {
@@ -106,7 +106,7 @@ fn loader() -> Vec<Finding> {
     vec![first, super::register::finding()]
 }
 
-/// Can programs load an OpenCL loader, and does that find this driver?
+/// Checks that programs can load an OpenCL loader, and that it finds this driver.
 #[cfg(not(windows))]
 fn loader() -> Vec<Finding> {
     let first = match library::load("libOpenCL.so.1") {
@@ -125,7 +125,7 @@ fn loader() -> Vec<Finding> {
     findings
 }
 
-/// Installed by pip: PyOpenCL's own loader reads another file.
+/// Warns, where Pumice was installed by pip, that PyOpenCL's own loader reads another file.
 #[cfg(not(windows))]
 fn python_environment() -> Option<Finding> {
     let library = super::run::library().ok()?;
@@ -137,7 +137,8 @@ fn python_environment() -> Option<Finding> {
     )))
 }
 
-/// The `.icd` files at a place, a directory or one file. Drivers of others are named, and not loaded.
+/// Checks the `.icd` files at a path, a directory or one file. Drivers of other vendors are named,
+/// and not loaded.
 #[cfg_attr(windows, allow(dead_code, reason = "vendors are in the registry"))]
 fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Finding> {
     let mut files: Vec<PathBuf> = match std::fs::read_dir(place) {
@@ -198,7 +199,7 @@ fn installing(place: &Path) -> String {
     }
 }
 
-/// Vulkan devices, and what there is to say of those that are not offered.
+/// Reports the Vulkan devices, and why some of them are not offered.
 fn vulkan_devices(offered: &[Ref<Device>]) -> Vec<Finding> {
     let names: Vec<&str> = offered.iter().map(|d| d.caps().name.as_str()).collect();
     let report = absent::report(&names);
@@ -238,7 +239,7 @@ fn compiler() -> Vec<Finding> {
     findings
 }
 
-/// Returns the version that a program tells of itself.
+/// Returns the version that a program reports of itself.
 fn program_version(path: &Path, mut command: Command) -> Finding {
     let shown = path.display();
     match command.arg("--version").output() {
@@ -256,7 +257,7 @@ fn program_version(path: &Path, mut command: Command) -> Finding {
     }
 }
 
-/// Can compiled kernels be kept?
+/// Checks that compiled kernels can be cached.
 fn cache(dir: Option<&Path>) -> Finding {
     let Some(dir) = dir else {
         return wrong(

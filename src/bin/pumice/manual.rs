@@ -8,7 +8,7 @@ use clap_mangen::Man;
 use pumice_runtime::util::config;
 use std::io::{self, Write};
 
-/// Both commands.
+/// Returns both commands.
 pub fn commands() -> [Command; 2] {
     let manual = Command::new("manual").about("Writes the manual page, for man");
     let completions = Command::new("completions")
@@ -99,7 +99,8 @@ fn write_page(out: &mut dyn Write) -> io::Result<()> {
     page.to_writer(out)
 }
 
-/// A command, its arguments, and the commands below it. `help` explains itself.
+/// Adds a command, its arguments and the commands below it to the page. `help` needs no
+/// description.
 fn describe(page: &mut Roff, command: &Command, parent: &str) {
     if command.get_name() == "help" {
         return;
@@ -136,7 +137,7 @@ fn describe(page: &mut Roff, command: &Command, parent: &str) {
     }
 }
 
-/// Text with words between backticks, which become bold.
+/// Splits a text at backticks; the words between them become bold.
 fn marked(text: &str) -> Vec<Inline> {
     let parts = text.split('`').enumerate();
     parts

@@ -13,7 +13,7 @@ fn user() -> Arg {
         .help("For this user alone, which takes no administrator; only newer loaders look there")
 }
 
-/// Both.
+/// Returns both commands.
 pub fn commands() -> [Command; 2] {
     [
         Command::new("register")
@@ -46,7 +46,7 @@ fn failed(hive: Hive, error: &std::io::Error) -> String {
     format!("cannot write to {}: {error}{remedy}", hive.name())
 }
 
-/// Registers the library beside this executable, and no other of its name.
+/// Registers the library next to this executable, and no other of its name.
 pub fn register(matches: &ArgMatches) -> Result<(), String> {
     let hive = hive(matches);
     let library = library()?;
@@ -60,7 +60,7 @@ pub fn register(matches: &ArgMatches) -> Result<(), String> {
     super::print(|out| writeln!(out, "{}: {path}", hive.name()))
 }
 
-/// Takes every library of that name out.
+/// Removes every library of that name from the registry.
 pub fn unregister(matches: &ArgMatches) -> Result<(), String> {
     let hive = hive(matches);
     let ours = registry::list(hive)
@@ -73,7 +73,7 @@ pub fn unregister(matches: &ArgMatches) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether it is registered.
+/// Reports whether the driver is registered.
 pub fn finding() -> Finding {
     let all = [Hive::Machine, Hive::User].map(|hive| (hive, registry::list(hive)));
     let ours = all.iter().find_map(|(hive, list)| {

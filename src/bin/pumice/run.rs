@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
-/// Its arguments.
+/// Returns the arguments of the command.
 pub fn command() -> Command {
     Command::new("run")
         .about("Runs a program that sees Pumice alone")
@@ -36,7 +36,7 @@ pub fn run(matches: &ArgMatches) -> Result<(), String> {
     Err(format!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
-/// Runs it in place of this process; returns only when that fails.
+/// Runs a program in place of this process. Returns only when that fails.
 #[cfg(unix)]
 fn become_it(process: &mut Process, library: &Path) -> Result<std::io::Error, String> {
     use std::os::unix::process::CommandExt;
@@ -47,7 +47,7 @@ fn become_it(process: &mut Process, library: &Path) -> Result<std::io::Error, St
     Ok(process.exec())
 }
 
-/// Runs it and ends as it ends; returns only when it cannot be started.
+/// Runs a program and ends with its status. Returns only when it cannot be started.
 #[cfg(not(unix))]
 fn become_it(process: &mut Process, library: &Path) -> Result<std::io::Error, String> {
     process.env("OCL_ICD_FILENAMES", library);
@@ -96,8 +96,8 @@ pub fn library() -> Result<PathBuf, String> {
     })
 }
 
-/// Returns a directory with one `.icd` file. Made anew each time (the library may have moved),
-/// under a name of this user's.
+/// Creates a directory with one `.icd` file, under a name of this user's. It is written at each
+/// call, since the library may have moved.
 #[cfg(unix)]
 fn vendors(library: &Path) -> std::io::Result<PathBuf> {
     use std::hash::{DefaultHasher, Hash, Hasher};

@@ -27,8 +27,8 @@ pub struct LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// Returns the command, with the pipelines that it needs. Those that the kernel does not have
-    /// yet are made now, which may take seconds: no lock should be held.
+    /// Returns the command with the pipelines that it needs. Compiles missing ones, which may take
+    /// seconds: no lock should be held.
     pub fn make_pipelines(mut self) -> ClResult<Command> {
         let kind = self.kind;
         let Space {

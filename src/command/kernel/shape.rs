@@ -86,7 +86,7 @@ fn divisor(n: u64, limit: u32, unit: u32) -> u32 {
         .unwrap_or(1)
 }
 
-/// Returns the local size when the application gives none.
+/// Chooses the local size when the application gives none.
 pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32; 3] {
     if let Some(required) = limits.required {
         return required;
@@ -133,8 +133,8 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32
     [x, y, z]
 }
 
-/// Returns the work-group of a kernel that cannot tell: one of a few shapes, so that it has few
-/// pipelines, the largest that does not waste much.
+/// Chooses the work-group of a kernel that cannot observe it: one of a few shapes, so that there
+/// are few pipelines, and the largest that does not waste much.
 pub(super) fn free_shape(limits: &Limits, global: [u32; 3]) -> [u32; 3] {
     if global == [1; 3] && !limits.one_pipeline {
         // No test for the end of the ND-range: llvmpipe loads from addresses that all work-items share at once, unless it

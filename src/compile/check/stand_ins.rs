@@ -13,7 +13,8 @@ use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Capability, Op, OpenclStd100Op as Cl};
 
-/// Returns a copy of the module for the validator, if the module has such an instruction.
+/// Returns a copy of the module in which instructions that the validator does not know are
+/// replaced. Returns `None` if there are none.
 pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
     let (mut untyped, mut set) = (false, 0);
     // Function types, by what they return.

@@ -434,7 +434,8 @@ fn without_continuations(source: &str) -> String {
 /// The name of the source in messages.
 pub const FILE_NAME: &str = "program.cl";
 
-/// Replaces the names that the compiler prints for its input by the one that the application knows.
+/// Replaces the names that the compiler prints for its input by the name that the application
+/// knows.
 fn readable(log: &str) -> String {
     log.replace("<stdin>", FILE_NAME)
 }

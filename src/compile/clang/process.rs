@@ -88,7 +88,7 @@ fn same(command: &Command) -> Command {
 }
 
 /// Runs LLVM within `clang` on `input` with the arguments `words` (`server/preload/llvm.rs`).
-/// Returns `None` if there is no server, or it did not report an end; clang itself has to be run
+/// Returns `None` if there is no server, or if it did not report an end; clang itself must be run
 /// then.
 pub fn run_llvm(clang: &Path, words: &[&str], input: &[u8]) -> Option<Finished> {
     let _turn = LIMIT.take();

@@ -162,7 +162,7 @@ mod system {
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
-    /// Returns the places besides those of PATH.
+    /// Returns the directories besides those of PATH.
     pub fn usual_places() -> Vec<PathBuf> {
         ["/usr/bin", "/usr/local/bin"].map(PathBuf::from).into()
     }
@@ -179,7 +179,7 @@ mod system {
         None
     }
 
-    /// Returns true if there is such a program.
+    /// Returns true if there is a program at the path.
     pub fn is_executable(path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     }
@@ -193,8 +193,8 @@ mod system {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// Returns the places besides those of PATH: beside this library, and where LLVM's installer
-    /// puts compilers.
+    /// Returns the directories besides those of PATH: that of this library, and those of LLVM's
+    /// installer.
     pub fn usual_places() -> Vec<PathBuf> {
         let own = library::own_path().and_then(|path| Some(path.parent()?.to_owned()));
         let programs = std::env::var_os("ProgramFiles").map(PathBuf::from);
@@ -214,7 +214,7 @@ mod system {
         all.find(|p| p.is_file() && version_of(p) >= super::FIRST_OWN_TARGET)
     }
 
-    /// Returns true if there is such a program.
+    /// Returns true if there is a program at the path.
     pub fn is_executable(path: &Path) -> bool {
         path.is_file()
     }

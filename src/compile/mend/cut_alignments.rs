@@ -38,7 +38,7 @@ pub fn made_up(words: &[u32]) -> Option<Vec<u32>> {
     Some(edit.words())
 }
 
-/// Returns an access without its alignments of zero, or `None` if it has none.
+/// Returns an access without its alignments of zero. Returns `None` if it has none.
 fn aligned(inst: &[u32]) -> Option<Vec<u32>> {
     // Before the memory operands stand its length and what it accesses.
     let mut at = match opcode(inst)? {

@@ -83,7 +83,8 @@ pub fn has_blocks(ir: &str) -> bool {
     ir.contains("_block_invoke")
 }
 
-/// Returns the module, before any pass, with calls in place of the functions.
+/// Replaces calls of the device-queue functions in a module by calls of the built-in library. Runs
+/// before any pass.
 pub fn with_calls(ir: &str) -> String {
     if !ir.contains("spirv.DeviceEvent") && !ir.contains("ndrange_") && !has_blocks(ir) {
         return ir.to_owned();

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// The template that [`write_copies`] writes once for each direction.
 const COPIES: &str = include_str!("extended_copies.cl");
 
-/// Writes the functions of cl_khr_work_group_uniform_arithmetic, which clang does not know.
+/// Writes the functions of cl_khr_work_group_uniform_arithmetic, which clang does not declare.
 pub fn write(out: &mut String) -> std::fmt::Result {
     const INTEGERS: &[&str] = &["int", "uint", "long", "ulong"];
     let operations: [(&str, &[&str]); 7] = [

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use spirv::{Op, StorageClass};
 use spirv_lowering::insts::insts;
 
-/// Returns true if the module has to be made again, from text that went through [`initialised`].
+/// Returns true if the module must be compiled again, from text that went through [`initialised`].
 pub fn doubtful(words: &[u32]) -> bool {
     // Pointer types with their pointees, variables with whether they are arrays; ids of constants that are 0.
     let mut pointees: FxHashMap<u32, u32> = FxHashMap::default();

@@ -48,12 +48,12 @@ pub struct Conversions {
 }
 
 impl Conversions {
-    /// Records that text is used which is not at hand.
+    /// Records the use of a text that is not available.
     pub fn unknown(&mut self) {
         self.any = true;
     }
 
-    /// Keeps only what a compiler with these quirks needs.
+    /// Keeps only the parts that a compiler with these quirks needs.
     pub fn keep(&mut self, quirks: Quirks) {
         self.spell_out();
         if !quirks.has(Quirk::ConfusedConversions) {
@@ -114,7 +114,8 @@ impl Conversions {
         }
     }
 
-    /// Returns the text to precede the source, if any is needed. Line numbers start anew after it.
+    /// Returns the text to precede the source, if any is needed. Line numbers start again at 1
+    /// after it.
     pub fn prelude(mut self) -> Option<String> {
         self.spell_out();
         let named = [

@@ -133,15 +133,15 @@ impl Enqueues {
         Ok(launch)
     }
 
-    /// Returns the image whose number lies at an offset of what was captured.
+    /// Returns the image whose number is at an offset of a block's captures.
     fn captured_image(&self, captured: &[u8], at: u32) -> Option<&Ref<Mem>> {
         let (number, _) = captured.get(at as usize..)?.split_first_chunk()?;
         let index = u64::from_le_bytes(*number).checked_sub(1)?;
         self.images.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
-    /// Returns the bytes of what the launch of a number knows of device queues, the address of the
-    /// default one among it.
+    /// Returns the device-queue state of a launch as its kernels read it, with the address of the
+    /// default queue.
     pub fn state(&self, device: &Device, default: u64, launch: u64) -> Vec<u8> {
         let mut bytes = self.table.get_or_init(|| self.table(device)).clone();
         put_long(&mut bytes, state::DEFAULT_QUEUE, default);
@@ -181,8 +181,8 @@ impl Enqueues {
     }
 }
 
-/// Returns the properties of the sampler whose number lies at an offset of what was captured. A
-/// kernel may have written anything there: bits of no property are left out.
+/// Returns the properties of the sampler whose number is at an offset of a block's captures. A
+/// kernel may have written anything there: bits of no property are ignored.
 fn captured_sampler(captured: &[u8], at: u32) -> Option<u32> {
     let (word, _) = captured.get(at as usize..)?.split_first_chunk()?;
     Some(u32::from_le_bytes(*word) & sampler::MASK)

@@ -28,7 +28,7 @@ pub(super) struct ExecInfo {
 }
 
 impl ExecInfo {
-    /// Adds what they mean for a launch.
+    /// Adds the declared pointers to a launch.
     #[inline]
     pub(super) fn apply(&self, context: &Context, memory: MemoryIndex, launch: &mut KernelLaunch) {
         launch.host_memory &= !self.no_system;
@@ -60,7 +60,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the kind of an argument. CL_INVALID_ARG_INDEX: there is no such argument.
+    /// Returns the kind of an argument. Fails with CL_INVALID_ARG_INDEX if there is no such
+    /// argument.
     fn arg_kind(&self, index: cl_uint) -> ClResult<ArgKind> {
         let args = &self.first()?.args;
         match args.get(index as usize) {
@@ -105,7 +106,8 @@ impl Kernel {
         self.set_pointer(index, address as usize)
     }
 
-    /// Allocations that the addresses lie in; of other addresses nothing is known.
+    /// Returns the memory objects of the allocations that contain the addresses; other addresses
+    /// are ignored.
     fn reached(&self, addresses: Vec<usize>) -> Vec<Weak<Object<Mem>>> {
         let allocations = self.program.context().allocations();
         addresses

@@ -93,7 +93,7 @@ impl Kernel {
         }
     }
 
-    /// Returns the device that a query asks about: the one named, else the only one there is.
+    /// Returns the device that a query is about: the named one, or else the only one of the kernel.
     fn asked_about(&self, device: Option<&Ref<Device>>) -> ClResult<(&OnDevice, &KernelInterface)> {
         let on = match (device, self.devices.as_slice()) {
             (Some(device), _) => self.on(device),
@@ -163,8 +163,8 @@ impl Kernel {
 /// Sub-groups (OpenCL API specification, "Kernel Object Queries", CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE and others).
 impl Kernel {
     /// Implements clGetKernelSubGroupInfo. `input`: the list of sizes, as many as fit
-    /// `input_value`. `room`: the number of sizes that the application has room for, if it asks for
-    /// a value.
+    /// `input_value`. `room`: the number of sizes that fit the application's value, if it requests
+    /// one.
     pub fn sub_group_info(
         &self,
         device: Option<&Ref<Device>>,
@@ -246,7 +246,7 @@ fn not_available<T>() -> ClResult<T> {
     )
 }
 
-/// Returns a cl_bitfield, whatever the bindings say.
+/// Returns the type qualifiers as a cl_bitfield, which the bindings do not use for them.
 fn type_qualifier(arg: &Arg) -> cl::cl_bitfield {
     let flags = [
         (arg.is_const, cl::CL_KERNEL_ARG_TYPE_CONST),

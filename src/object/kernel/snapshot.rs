@@ -25,8 +25,8 @@ impl Kernel {
         self.snapshot_of(device, queue, false)
     }
 
-    /// Returns the same with the form of the kernel for launches beyond 2^32 work-items in a
-    /// dimension, made when first asked for.
+    /// Returns a snapshot with the form of the kernel for launches beyond 2^32 work-items in a
+    /// dimension, which is compiled on first use.
     pub fn snapshot_wide(
         &self,
         device: &Ref<Device>,
@@ -228,7 +228,7 @@ impl Kernel {
 }
 
 impl KernelLaunch {
-    /// Puts an image in the places that the kernel asks for.
+    /// Sets the descriptors that the kernel uses for an image.
     pub(super) fn show_image(
         &mut self,
         device: &Ref<Device>,

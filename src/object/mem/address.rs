@@ -39,7 +39,7 @@ pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
 }
 
 impl Addressed {
-    /// Returns the buffer that an address of a memory lies in.
+    /// Returns the buffer that contains an address of a memory.
     pub fn find(&self, memory: MemoryIndex, address: u64) -> Option<Ref<Mem>> {
         let (found, offset) = self.below(memory, address)?;
         let mem = found.downcast::<Object<Mem>>().ok()?;
@@ -48,7 +48,7 @@ impl Addressed {
 }
 
 impl Mem {
-    /// Returns true if the application may ask for its addresses.
+    /// Returns true if the application may query the buffer's addresses.
     pub(super) fn is_addressed(&self) -> bool {
         pairs(&self.properties).any(|pair| pair == (cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, Some(1)))
     }
@@ -66,7 +66,7 @@ impl Mem {
     }
 }
 
-/// Makes the addresses of a new buffer known, if they were asked for.
+/// Registers the addresses of a new buffer, if the application may query them.
 pub(super) fn publish(mem: Ref<Mem>) -> ClResult<Ref<Mem>> {
     if mem.is_addressed() {
         for memory in mem.context.memories().all() {

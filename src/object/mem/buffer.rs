@@ -21,7 +21,7 @@ const HOST_PTR: cl_mem_flags =
 const KNOWN: cl_mem_flags =
     ACCESS | HOST_ACCESS | HOST_PTR | cl::CL_MEM_KERNEL_READ_AND_WRITE | cl::CL_MEM_IMMUTABLE_EXT;
 
-/// Checks the combination of flags of a memory object; gives them with the default access filled in.
+/// Checks the combination of flags of a memory object. Returns them with the default access added.
 pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
     if flags & !KNOWN != 0 {
         return err(
@@ -64,8 +64,8 @@ pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
     })
 }
 
-/// Checks that there is a host pointer if and only if the flags ask for one. What can never be written must begin with
-/// something.
+/// Checks that there is a host pointer if and only if the flags request one, and that memory which
+/// can never be written has initial contents.
 pub fn check_host_ptr(flags: cl_mem_flags, host_ptr: *mut c_void) -> ClResult {
     let wanted = flags & (cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) != 0;
     if flags & cl::CL_MEM_IMMUTABLE_EXT != 0 && !wanted {
@@ -97,7 +97,7 @@ pub fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
 
 impl Mem {
     /// Implements clCreateBuffer, clCreateBufferWithProperties. `properties` with the closing zero;
-    /// empty: none given.
+    /// empty if there are none.
     ///
     /// # Safety
     /// With CL_MEM_COPY_HOST_PTR, `host_ptr` must be readable for `size` bytes now; with CL_MEM_USE_HOST_PTR, readable
@@ -222,7 +222,7 @@ impl Mem {
     }
 }
 
-/// Returns the flags of a sub-buffer: given ones checked against the buffer's, the rest inherited.
+/// Returns the flags of a sub-buffer: its own, checked against the buffer's, and inherited ones.
 pub(super) fn sub_buffer_flags(
     parent: cl_mem_flags,
     flags: cl_mem_flags,

@@ -87,7 +87,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// Returns the state of a new object.
+    /// Creates the state of a new object of `size` bytes.
     pub fn new(size: u64) -> Self {
         Self {
             spans: vec![(size, Holders::new())],
@@ -166,7 +166,8 @@ impl Newest {
         self.spans = new;
     }
 
-    /// Notes that ranges of a memory are used so, as for [`Self::change_all`]: what is written is the newest there alone.
+    /// Marks ranges of a memory as used, as for [`Self::change_all`]: written ranges are up to date
+    /// in that memory alone.
     pub fn mark(
         &mut self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
@@ -185,9 +186,9 @@ impl Newest {
         });
     }
 
-    /// Returns the parts that a memory lacks of rows, with a memory that has them; `None`: what the
-    /// object was made with. What lies between rows belongs to a part where the same holds for it:
-    /// one large transfer takes less time than many.
+    /// Returns the parts of rows that a memory lacks, with a memory that has them; `None`: the
+    /// initial contents of the object. Bytes between rows belong to a part where the same holds for
+    /// them: one large transfer takes less time than many.
     pub fn missing(
         &self,
         rows: Rows,

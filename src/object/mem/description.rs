@@ -65,7 +65,7 @@ pub(super) fn supports(device: &Device, desc: &ImageDesc, flags: cl_mem_flags) -
     device.features().images && found.is_some_and(|found| allows(found, desc.dim, flags))
 }
 
-/// Returns the largest extents of a geometry: width, height, depth and layers, 1 of those that it
+/// Returns the largest extents of a geometry: width, height, depth and layers; 1 for those that it
 /// does not have.
 pub(super) fn largest(limits: &ImageLimits, dim: ImageDim) -> [u32; 4] {
     let line = limits.max_2d.min(limits.max_1d);
@@ -131,7 +131,7 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
     Ok(pixel)
 }
 
-/// Extents in the specification's coordinates, the first in blocks.
+/// Returns the extents in the specification's coordinates, the first in blocks.
 pub(super) fn extent(desc: &ImageDesc) -> [u32; 3] {
     match desc.dim {
         ImageDim::D1 | ImageDim::Buffer => [desc.width, 1, 1],
@@ -291,7 +291,7 @@ fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(
     Ok((row_pitch, slice_pitch))
 }
 
-/// Returns whether a device of the context can have such an image.
+/// Checks that a device of the context supports the image.
 pub(super) fn check_devices(context: &Context, desc: &ImageDesc, flags: cl_mem_flags) -> ClResult {
     if !context.devices().iter().any(|device| fits(device, desc)) {
         return err(

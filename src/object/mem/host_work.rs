@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// The work of a command that the host does, once everything before it is done.
 pub trait HostWork: Send + Sync {
-    /// Does it. Called once.
+    /// Runs the work. Called once.
     fn run(&self);
     /// Returns the memory of the application that it writes or reads; empty: none that other
     /// commands touch.
@@ -22,7 +22,7 @@ pub struct HostCopy {
 }
 
 impl HostCopy {
-    /// Source and destination must not overlap.
+    /// Creates a copy of `size` bytes. Source and destination must not overlap.
     ///
     /// # Safety
     /// `size` bytes must be readable from `src` and writable from `dst` on until the command has completed.
@@ -51,7 +51,7 @@ pub struct HostFill {
 }
 
 impl HostFill {
-    /// The size is a multiple of the pattern's.
+    /// Creates a fill of `size` bytes, a multiple of the pattern's size.
     ///
     /// # Safety
     /// `size` bytes must be writable from `at` on until the command has completed.

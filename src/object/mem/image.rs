@@ -95,7 +95,7 @@ impl MemImage {
         &self.desc
     }
 
-    /// Returns the memory behind the texels.
+    /// Returns the memory that holds the texels.
     pub fn backing(&self) -> Backing {
         self.backing
     }
@@ -138,7 +138,7 @@ impl MemImage {
         Arc::ptr_eq(&self.texels, &other.texels)
     }
 
-    /// Extents in the specification's coordinates, none of them 0, the first in blocks.
+    /// Returns the extents in the specification's coordinates, none of them 0, the first in blocks.
     pub fn extent(&self) -> [u32; 3] {
         extent(&self.desc)
     }
@@ -503,8 +503,7 @@ impl Mem {
         image.shown.of(queue, make)
     }
 
-    /// Returns whether images of this format and geometry work on a device, with the flags of this
-    /// one.
+    /// Checks that images of this format and geometry work on a device, with the flags of this one.
     pub fn check_image(&self, device: &Device) -> ClResult {
         let image = self.image()?;
         if !self.context.memories().are_several() {

@@ -75,14 +75,14 @@ impl Mapping {
         self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
     }
 
-    /// Returns true if the contents must be brought there before the map is complete.
+    /// Returns true if the contents must be copied to the host before the map is complete.
     pub fn reads(&self) -> bool {
         self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0 && !self.current
     }
 }
 
 impl Mem {
-    /// Enters a map of a range that lies within the object, for a queue on a device with this memory.
+    /// Registers a map of a range within the object, for a queue on a device with this memory.
     pub(crate) fn map(
         &self,
         index: MemoryIndex,
@@ -165,7 +165,7 @@ impl Mem {
         Ok(mapping)
     }
 
-    /// Devices reach what the pointer of a map leads to, until the map ends.
+    /// Makes the memory that a map's pointer leads to accessible to devices, until the map ends.
     pub(super) fn make_reachable(
         &self,
         memory: MemoryIndex,
@@ -179,8 +179,9 @@ impl Mem {
         reachable.add(mapping.range(), Reach::Map(slice));
     }
 
-    /// Takes out the latest map with that pointer, one that is held only if there is no other. Until the unmap is recorded ([`over`]) devices reach what it leads to:
-    /// it may have to wait for commands that are yet to be enqueued.
+    /// Removes the latest map with that pointer, one that is held only if there is no other. Its
+    /// memory stays accessible to devices until the unmap is recorded ([`over`]): it may have to
+    /// wait for commands that are yet to be enqueued.
     pub(crate) fn unmap(&self, pointer: usize) -> ClResult<Mapping> {
         let mut mappings = self.mappings.lock();
         let there = mappings

@@ -23,7 +23,7 @@ fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
 }
 
 impl Mem {
-    /// Enters a map of a box that lies within the image, for a queue on a device with this memory.
+    /// Registers a map of a box within the image, for a queue on a device with this memory.
     pub(crate) fn map_image(
         &self,
         index: MemoryIndex,

@@ -92,8 +92,8 @@ impl Mem {
         self.parent.as_ref().map_or(self, |parent| parent.root())
     }
 
-    /// Does the same as [`Mem::note_written`], or returns CL_INVALID_OPERATION if no command may
-    /// write it.
+    /// Does the same as [`Mem::note_written`]. Fails with CL_INVALID_OPERATION if no command may
+    /// write to the object.
     pub fn check_written(&self) -> ClResult {
         if self.is_immutable() {
             return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
@@ -102,12 +102,13 @@ impl Mem {
         Ok(())
     }
 
-    /// Notes that a command writes it.
+    /// Records that a command writes to the object.
     pub fn note_written(&self) {
         self.root().written.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if it has the contents that it was made with: kernels may not write it, and no command has.
+    /// Returns true if the memory object has its initial contents: kernels may not write to it, and
+    /// no command has.
     fn is_as_made(&self) -> bool {
         let root = self.root();
         let read_only = cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT;
@@ -139,7 +140,7 @@ impl Mem {
         self.host_ptr as *mut c_void
     }
 
-    /// Returns CL_MEM_PROPERTIES: the list as given, empty where there was none.
+    /// Returns CL_MEM_PROPERTIES: the application's list, or an empty one.
     pub fn properties(&self) -> &[cl_mem_properties] {
         &self.properties
     }
@@ -173,7 +174,7 @@ impl Mem {
         self.store.is_svm()
     }
 
-    /// Returns true if it is a buffer (or sub-buffer).
+    /// Returns true if this is a buffer (or sub-buffer).
     pub fn is_buffer(&self) -> bool {
         self.object_type == cl::CL_MEM_OBJECT_BUFFER
     }
@@ -183,7 +184,7 @@ impl Mem {
         self.destructors.lock().push(callback);
     }
 
-    /// Returns where its bytes are.
+    /// Returns the store of the bytes.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -195,7 +196,7 @@ impl Mem {
         Ok(memory.address() + self.origin as u64)
     }
 
-    /// Returns a range of it in a memory of the context.
+    /// Returns a range of the object in a memory of the context.
     pub fn slice(&self, memory: MemoryIndex, offset: u64, size: u64) -> ClResult<Slice> {
         let memory = self.store.memory(self.context.memories(), memory)?.clone();
         Ok(Slice {
@@ -233,8 +234,9 @@ impl Mem {
         Ok(Place::Rows(Rows { first, ..rows }))
     }
 
-    /// Makes a part in a memory of the context the newest, before a command that uses it so is encoded. Waits for devices if
-    /// something must be brought ([`Mem::is_prepared`]). Free in contexts with one memory.
+    /// Makes a part up to date in a memory of the context, before a command with that use of it is
+    /// encoded. Waits for devices if contents must be copied ([`Mem::is_prepared`]). Free in
+    /// contexts with one memory.
     pub fn prepare(&self, memory: MemoryIndex, part: &Part, touch: Touch) -> ClResult {
         let all = self.context.memories();
         match self.place_of(part)? {
@@ -243,7 +245,7 @@ impl Mem {
         }
     }
 
-    /// Returns true if [`Mem::prepare`] has nothing to bring to the memory, nor anybody to wait for.
+    /// Returns true if [`Mem::prepare`] has nothing to copy and nothing to wait for.
     pub fn is_prepared(&self, memory: MemoryIndex, part: &Part, touch: Touch) -> bool {
         match self.place_of(part) {
             Ok(Place::Rows(rows)) => self.store.is_prepared(memory, rows, touch),
@@ -253,9 +255,9 @@ impl Mem {
         }
     }
 
-    /// Returns CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A
-    /// sub-buffer begins well where its buffer does; what an image is made from must suit the
-    /// device's copies and views itself.
+    /// Fails with CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address the first byte. A
+    /// buffer and all of its sub-buffers begin well on a device, but the source of an image must
+    /// suit the device's copies and views itself.
     pub fn check_alignment(&self, device: &Device) -> ClResult {
         let begin = match &self.image {
             Some(_) if self.parent.is_some() => self.origin,

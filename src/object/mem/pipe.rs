@@ -24,7 +24,7 @@ pub struct Packets {
 }
 
 impl Mem {
-    /// Implements clCreatePipe. `properties`: with the closing zero; None where none were given.
+    /// Implements clCreatePipe. `properties`: with the closing zero; `None` if there are none.
     pub fn pipe(
         context: &Ref<Context>,
         flags: cl_mem_flags,
@@ -96,7 +96,7 @@ impl Mem {
         }))
     }
 
-    /// Returns true if it is a pipe.
+    /// Returns true if the memory object is a pipe.
     pub fn is_pipe(&self) -> bool {
         self.packets.is_some()
     }

@@ -54,7 +54,7 @@ pub struct Reachable {
 }
 
 impl Reachable {
-    /// Returns true if there is none.
+    /// Returns true if there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
@@ -73,7 +73,7 @@ impl Reachable {
         self.count.store(ranges.by_start.len(), Ordering::Release);
     }
 
-    /// Takes one range off that was added like this: of a map or of a buffer.
+    /// Removes one range that was added like this: of a map or of a buffer.
     pub fn remove(&self, range: &Range<usize>, map: bool) {
         let mut ranges = self.ranges.lock();
         let matches = |entry: &ReachEntry| {

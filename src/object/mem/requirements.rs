@@ -22,7 +22,7 @@ struct Extent {
     dims: &'static [ImageDim],
 }
 
-/// Extents and pitches of an image that could be made from a buffer.
+/// Returns the extents and pitches of an image that could be created from a buffer.
 fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> ClResult<Layout> {
     let invalid = |error: ClError| ClError::new(cl::CL_INVALID_IMAGE_DESCRIPTOR, error.what);
     let layout = Layout::new(pixel, wanted, Source::Buffer).map_err(invalid)?;

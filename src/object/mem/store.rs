@@ -117,8 +117,9 @@ impl Store {
         Ok(store)
     }
 
-    /// Returns the store of an allocation of shared virtual memory at `address`: what each memory of the context that has it has there.
-    /// Several are the same bytes, unless they are `separate`: then contents are moved between them.
+    /// Creates the store of an allocation of shared virtual memory at `address`, with the memory
+    /// that each memory of the context has for it. These are the same bytes, unless they are
+    /// `separate`: then contents are copied between them.
     pub(super) fn shared(
         size: u64,
         flags: cl_mem_flags,
@@ -162,7 +163,7 @@ impl Store {
         made().next().is_some() && made().all(|memory| self.is_host(memory))
     }
 
-    /// Returns true if it is an allocation of shared virtual memory.
+    /// Returns true if this is an allocation of shared virtual memory.
     pub fn is_svm(&self) -> bool {
         self.svm
     }
@@ -172,7 +173,7 @@ impl Store {
         self.size
     }
 
-    /// Returns true if there is more than one memory that may have its bytes.
+    /// Returns true if several memories may have the bytes.
     pub fn is_shared(&self) -> bool {
         self.coherence.is_some()
     }
@@ -251,7 +252,7 @@ impl Store {
         Ok(cell.get_or_init(|| memory))
     }
 
-    /// Returns true if [`Store::prepare`] has nothing to bring to the memory, nor anybody to wait for.
+    /// Returns true if [`Store::prepare`] has nothing to copy and nothing to wait for.
     pub fn is_prepared(&self, at: MemoryIndex, rows: Rows, touch: Touch) -> bool {
         let Some(coherence) = &self.coherence else {
             return true;
@@ -262,8 +263,9 @@ impl Store {
         coherence.try_lock().is_some_and(ready)
     }
 
-    /// Makes rows (or one range) in a memory the newest, before a command that uses them so is encoded. What is written is
-    /// the newest there alone. Waits for devices if something must be brought. Free in contexts with one memory.
+    /// Makes rows (or one range) up to date in a memory, before a command with that use of them is
+    /// encoded. Written bytes are up to date there alone. Waits for devices if contents must be
+    /// copied. Free in contexts with one memory.
     pub fn prepare(&self, all: &Memories, at: MemoryIndex, rows: Rows, touch: Touch) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());
@@ -282,7 +284,8 @@ impl Store {
         Ok(())
     }
 
-    /// Brings a range to the memory of a device, from one that has it, or else from the host.
+    /// Copies a range to the memory of a device, from one where it is up to date, or else from the
+    /// host.
     fn bring(
         &self,
         all: &Memories,

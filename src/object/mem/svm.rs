@@ -78,8 +78,8 @@ impl Mem {
         })
     }
 
-    /// Enters a map of shared virtual memory, which needs no place: the application has the pointer already. Such maps
-    /// may overlap.
+    /// Registers a map of shared virtual memory, which needs no mapped memory: the application has
+    /// the pointer already. Such maps may overlap.
     pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
         let mapping = Mapping {
             id: MapId::fresh(),

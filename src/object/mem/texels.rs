@@ -110,7 +110,7 @@ impl Texels {
         }
     }
 
-    /// Returns true if [`Texels::prepare`] has nothing to bring to the memory, nor anybody to wait for.
+    /// Returns true if [`Texels::prepare`] has nothing to copy and nothing to wait for.
     pub(super) fn is_prepared(&self, memory: MemoryIndex, at: &ImageRegion, touch: Touch) -> bool {
         let Some(coherence) = &self.coherence else {
             return true;
@@ -123,8 +123,9 @@ impl Texels {
         coherence.try_lock().is_some_and(there)
     }
 
-    /// Makes the rows of a box in a memory the newest, before a command that uses the box so is encoded. What is written
-    /// is the newest there alone. Waits for devices if something must be brought. Free in contexts with one memory.
+    /// Makes the rows of a box up to date in a memory, before a command with that use of the box is
+    /// encoded. Written rows are up to date there alone. Waits for devices if contents must be
+    /// copied. Free in contexts with one memory.
     pub(super) fn prepare(
         &self,
         context: &Context,
@@ -154,7 +155,8 @@ impl Texels {
         Ok(())
     }
 
-    /// Brings rows to the image in a memory, from one that has them, or else from the host.
+    /// Copies rows to the image in a memory, from one where they are up to date, or else from the
+    /// host.
     fn bring(
         &self,
         all: &Memories,

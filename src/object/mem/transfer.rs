@@ -132,7 +132,8 @@ pub unsafe fn packed(
     Ok(bytes)
 }
 
-/// Boxes of an image of at most `limit` bytes each (but of one row at least), in the order of their bytes.
+/// Splits an image into boxes of at most `limit` bytes each (but of one row at least), in the order
+/// of their bytes.
 pub fn split(size: [u32; 3], element: usize, limit: u64) -> Vec<ImageRegion> {
     let [width, height, depth] = size;
     let row = (u64::from(width) * element as u64).max(1);
@@ -172,7 +173,7 @@ pub fn volume(size: [u32; 3], element: usize) -> u64 {
         .fold(element as u64, |all, n| all.saturating_mul(u64::from(*n)))
 }
 
-/// Returns a part of a box, which counts from the box's first pixel, as it lies in the image.
+/// Converts a part of a box, which counts from the box's first pixel, to coordinates of the image.
 pub fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
     let ([x, y, z], [px, py, pz]) = (at.origin, part.origin);
     ImageRegion {
@@ -181,7 +182,7 @@ pub fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
     }
 }
 
-/// Gives a box of an image that no command uses its contents, packed.
+/// Writes packed contents to a box of an image that no command uses.
 pub fn fill_image(
     device: &Ref<Device>,
     image: &Arc<dyn DeviceImage>,

@@ -22,7 +22,7 @@ enum Job {
 }
 
 impl Program {
-    /// Refuses to build while kernels exist or a build is under way; then marks the builds as in progress.
+    /// Marks the builds as in progress. Fails if kernels exist or a build is in progress.
     pub(super) fn begin(&self, indices: &[usize], options: &str) -> ClResult {
         if self.kernels.load(Ordering::Acquire) > 0 {
             return err(
@@ -80,7 +80,7 @@ impl Program {
             && self.binaries.is_empty()
     }
 
-    /// Adds the sub-devices that the program has: what is built for a device is built for them too.
+    /// Adds the sub-devices that the program has: a build for a device is one for them too.
     fn with_parts(&self, mut indices: Vec<usize>) -> Vec<usize> {
         for (index, device) in self.devices.iter().enumerate() {
             let within = |whole: &usize| {
@@ -209,7 +209,7 @@ impl Program {
         good
     }
 
-    /// Builds that are under way come to nothing.
+    /// Cancels the builds that are in progress.
     pub(super) fn give_up(&self) {
         for build in self.builds.lock().iter_mut() {
             if build.status == cl::CL_BUILD_IN_PROGRESS {
@@ -325,7 +325,8 @@ pub(super) fn make_executable(
     build
 }
 
-/// Runs a build here, or in a thread of its own when the application asks for a callback at its end.
+/// Runs a build in the calling thread, or in a thread of its own if the application requests a
+/// callback at its end.
 pub(super) fn run(
     program: &Ref<Program>,
     notify: Option<Notify>,

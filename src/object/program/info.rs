@@ -14,8 +14,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 impl Program {
-    /// Returns the executables with their devices, and how they were built; an error when there is
-    /// none.
+    /// Returns the executables with their devices, and how they were built. Fails if there is none.
     pub(in crate::object) fn executables(
         &self,
     ) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, Rules)>> {

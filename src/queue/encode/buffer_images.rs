@@ -21,8 +21,8 @@ struct ShownPart {
     slice_rows: u32,
 }
 
-/// Returns all of an image over a buffer: at once, or slice by slice, or row by row, where these
-/// lie further apart than one operation can say (Vulkan: 2 GiB).
+/// Returns all of an image over a buffer: at once, slice by slice, or row by row, where these are
+/// further apart than one operation can express (Vulkan: 2 GiB).
 fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
     let [width, height, depth] = image.extent();
     let (row_pitch, slice_pitch) = (image.row_pitch(), image.slice_pitch());

@@ -22,16 +22,18 @@ pub(in crate::queue) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
 pub(in crate::queue) trait Recorder {
     /// Allocates mapped memory for this launch alone.
     fn room(&mut self, size: u64) -> ClResult<Piece>;
-    /// Returns a buffer for what it prints.
+    /// Returns a buffer for the kernel's printf output.
     fn print_buffer(&mut self) -> ClResult<PrintBuffer>;
-    /// Places a barrier between what was recorded and what follows, if only the launch itself asks for it.
+    /// Places a barrier between earlier commands and later ones, if only the launch itself requires
+    /// it.
     fn barrier(&mut self) -> ClResult;
     /// Records an operation. Where it is `timed`, its times count among those of the launch.
     fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult;
 }
 
-/// Records the dispatches of a launch, which use this memory besides what is its own. `enqueue`: the address of what it knows
-/// of device queues, 0: nothing. What it prints to, if it prints.
+/// Records the dispatches of a launch, which use this memory in addition to their own. `enqueue`:
+/// the address of the launch's device-queue state, or 0. Returns the printf buffer, if the kernel
+/// prints.
 pub(in crate::queue) fn record_launch(
     to: &mut impl Recorder,
     launch: &Launch,

@@ -27,7 +27,8 @@ const PART: u64 = 4 << 20;
 /// The outcome of a step that needs staging memory: its result, or when there will be some.
 type Staged<T> = ClResult<Result<T, QueuePosition>>;
 
-/// Returns the outcome for a command that has to begin anew when the queue has reached a position.
+/// Returns the outcome for a command that must be encoded again when the queue has reached a
+/// position.
 fn not_yet(place: QueuePosition) -> Outcome {
     Outcome::Unfinished {
         parts: 0,
@@ -466,7 +467,7 @@ impl Queue {
         Ok(self.on_device(state, slots).into())
     }
 
-    /// Copies a box by way of packed bytes.
+    /// Copies a box through packed bytes.
     fn copy_by_bytes(
         &self,
         state: &mut QueueState,

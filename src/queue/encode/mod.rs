@@ -316,8 +316,8 @@ impl Queue {
         encoded
     }
 
-    /// Returns true if the device has nothing to do for a command once all before it is done: whoever waits for it anyhow
-    /// waits for that, and then does the command itself.
+    /// Returns true if the device has nothing to do for a command once all before it is complete. A
+    /// thread that waits for it waits for these, and then runs the command itself.
     pub(super) fn is_for_the_host(&self, work: &Work) -> bool {
         match work {
             Work::Map { mapping, .. } => mapping.direct || !mapping.reads(),
@@ -411,7 +411,7 @@ impl Queue {
         Ok(encoded)
     }
 
-    /// Returns a command that was carried out on the host just now, from `start` on.
+    /// Returns a command that the host has just run, from `start` until now.
     pub(super) fn on_host(&self, state: &QueueState, start: u64) -> Encoded {
         let times = if self.is_measuring() {
             Times::Known(start, now_ns())
@@ -435,7 +435,7 @@ impl Queue {
         }
     }
 
-    /// Takes staging memory, or returns when there is some.
+    /// Takes a suballocation of staging memory, or returns when there is some.
     pub(super) fn piece(
         &self,
         state: &mut QueueState,
@@ -478,8 +478,8 @@ impl Call for HostCall {
 }
 
 impl QueueState {
-    /// Returns a command will leave a part to the host: to the host thread, or to the caller if
-    /// that waits.
+    /// Prepares for a command that leaves a part to the host: to the host thread, or to the caller
+    /// if that waits.
     pub(super) fn prepare_host_part(&mut self, how: How) -> ClResult {
         if !how.blocking {
             self.host_thread()?;
@@ -487,8 +487,8 @@ impl QueueState {
         Ok(())
     }
 
-    /// Returns a barrier between the operations of one command, where the stream does not place
-    /// them itself.
+    /// Places a barrier between the operations of one command, where the stream does not place them
+    /// itself.
     pub(super) fn unordered_barrier(&mut self) -> ClResult {
         if !self.in_order() {
             self.stream.barrier()?;

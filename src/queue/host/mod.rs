@@ -73,7 +73,7 @@ pub enum HostAction {
 }
 
 impl HostAction {
-    /// Does it. The status of the command.
+    /// Runs the action. Returns the status of the command.
     pub fn run(&self) -> cl_int {
         match self {
             Self::CopyOut {
@@ -108,7 +108,7 @@ pub struct Bring {
 }
 
 impl Bring {
-    /// Lists what a command needs brought to a memory of its context.
+    /// Lists the contents that a command needs copied to a memory of its context.
     pub fn new(work: &Work, memory: MemoryIndex) -> Self {
         let (mut parts, error) = (Vec::new(), OnceLock::new());
         let listed = work.contents(|mem, part, touch| {
@@ -127,7 +127,7 @@ impl Bring {
         }
     }
 
-    /// Brings them. The command makes them its own when it is encoded.
+    /// Copies the contents. They become the command's when it is encoded.
     fn run(&self) {
         let bring = |(mem, part): &(Ref<Mem>, Part)| mem.prepare(self.memory, part, Touch::Read);
         if let Err(failed) = self.parts.iter().try_for_each(bring) {
@@ -213,7 +213,8 @@ impl Executor {
         })
     }
 
-    /// Makes sure that there is a thread, for tasks that are posted within [`IDLE`]. A forked child does not have it.
+    /// Starts the thread if it is not running, for tasks that are posted within [`IDLE`]. A forked
+    /// child does not have it.
     pub fn start(self: &Arc<Self>) -> std::io::Result<()> {
         let mut inbox = self.inbox.lock();
         inbox.expected = Some(Instant::now());
@@ -227,12 +228,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Keeps the thread for a task that comes when its batch is submitted. [`Executor::start`] has succeeded just before.
+    /// Keeps the thread alive for a task that is posted when its batch is submitted.
+    /// [`Executor::start`] has succeeded just before.
     pub fn promise(&self) {
         self.inbox.lock().promised += 1;
     }
 
-    /// Adds tasks, of which so many were promised. For others [`Executor::start`] has succeeded just before.
+    /// Adds tasks, of which `promised` were announced. For others [`Executor::start`] has succeeded
+    /// just before.
     pub fn post(&self, tasks: impl IntoIterator<Item = Task>, promised: usize) {
         let mut inbox = self.inbox.lock();
         inbox.tasks.extend(tasks);
@@ -313,7 +316,7 @@ impl Due {
         self.tasks.insert((value, self.came), task);
     }
 
-    /// Takes over what has come. Each task was submitted, which some callbacks are for.
+    /// Adds tasks that have arrived. Marks each as submitted, which some callbacks are for.
     fn add_all(&mut self, tasks: Vec<Task>) {
         for task in tasks {
             if let (Some(event), None, Some(_call)) = (&task.event, task.failed, Call::enter()) {
@@ -332,7 +335,7 @@ impl Due {
     }
 }
 
-/// Does a task that is due.
+/// Runs a task that is due.
 fn perform(task: Task, reached: cl_int, progress: &Progress) {
     let Task {
         value,

@@ -70,7 +70,7 @@ impl PrintBuffer {
         }
     }
 
-    /// Its device address.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.memory.address()
     }

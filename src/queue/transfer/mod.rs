@@ -34,9 +34,9 @@ fn dst_extent(region: &BufferCopy) -> u64 {
     extent(0, region, region.dst_row_pitch, region.dst_slice_pitch).end as u64
 }
 
-/// Returns the device's memory behind the host side of a transfer, unless that is the very memory
-/// of the other side: an application may read a buffer into the memory that the buffer is made of,
-/// and the device cannot copy bytes onto themselves.
+/// Returns the device's memory that backs the host side of a transfer, unless that is the very
+/// memory of the other side: an application may read a buffer into the memory that the buffer is
+/// made of, and the device cannot copy bytes onto themselves.
 fn other_memory<'a>(host: &'a HostSide, side: &Slice) -> Option<&'a Slice> {
     let range = |slice: &Slice| {
         let begin = slice.memory.address() + slice.offset;
@@ -319,7 +319,7 @@ impl Queue {
         Some((slice, region))
     }
 
-    /// Leaves the host's copy of a part of a read to the executor.
+    /// Posts the host's copy of a part of a read to the executor.
     fn post_read_out(
         &self,
         state: &mut QueueState,

@@ -58,7 +58,7 @@ impl Piece {
         }
     }
 
-    /// Puts bytes at its beginning, as many as fit.
+    /// Writes bytes to the beginning of the suballocation, as many as fit.
     pub fn write(&self, bytes: &[u8]) {
         let count = bytes.len().min(self.size as usize);
         // SAFETY: the piece is mapped, that large, and nobody else's.
@@ -67,7 +67,7 @@ impl Piece {
         }
     }
 
-    /// Its device address.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.memory.address() + self.offset
     }
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Takes a piece for the batch with timeline value `value`.
+    /// Takes a suballocation for the batch with timeline value `value`.
     pub fn take(
         &mut self,
         device: &Arc<dyn backend::Device>,
@@ -125,7 +125,7 @@ impl Pool {
         }))
     }
 
-    /// Notes the host task that holds a piece.
+    /// Records the host task that uses a suballocation.
     pub fn set_task(&mut self, piece: &Piece, seq: u64) {
         let same = |chunk: &&mut Chunk| Arc::ptr_eq(&chunk.memory, &piece.memory);
         if let Some(chunk) = self.chunks.iter_mut().find(same) {

@@ -214,8 +214,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Returns the id of a value. Constants and casts without code have the id of what they stand
-    /// for.
+    /// Returns the id of a value. A constant has the id of its declaration, and a cast without code
+    /// that of its operand.
     pub(super) fn value(&mut self, value: Value) -> Id {
         let mut v = value;
         loop {

@@ -20,7 +20,8 @@ struct Update {
     order: llvm::Order,
 }
 
-/// Returns the alignment of parts of so many bytes that lie one behind the other.
+/// Returns the alignment that part number `part` of consecutive parts of `size` bytes has, if the
+/// first is aligned to `align`.
 fn part_align(align: u32, size: u64, part: usize) -> u32 {
     match part {
         0 => align,
@@ -74,8 +75,8 @@ impl Emitter<'_> {
                     true if self.is_uniform(args[0], cx) => {
                         self.one_rmw(update, args, result.is_some(), cx)?
                     }
-                    true if self.may_meet(args[0], cx) => {
-                        self.rmw_that_may_meet(update, args, result, cx)?
+                    true if self.may_alias(args[0], cx) => {
+                        self.rmw_that_may_alias(update, args, result, cx)?
                     }
                     _ => self.rmw_of_each(update, args, result, cx)?,
                 };
@@ -116,7 +117,7 @@ impl Emitter<'_> {
         self.func.ty(address) == Type::Ptr(Space::Local)
     }
 
-    /// An atomic operation on memory that no other thread sees.
+    /// Emits an atomic operation on memory that no other thread accesses, as a load and a store.
     fn own_rmw(
         &mut self,
         op: RmwOp,
@@ -144,8 +145,9 @@ impl Emitter<'_> {
         })
     }
 
-    /// Returns all lanes on one address: one operation with what they have together. Returns what
-    /// each lane would have found, if that is wanted.
+    /// Emits one atomic operation at the address that all lanes have, with their operands combined.
+    /// Returns the old value for each lane, as if the lanes had run one after the other, if the
+    /// result is used.
     fn one_rmw(
         &mut self,
         Update { op, order }: Update,
@@ -170,7 +172,7 @@ impl Emitter<'_> {
         }))
     }
 
-    /// Returns each lane on an address of its own.
+    /// Emits an atomic operation of each lane at its own address.
     fn rmw_of_each(
         &mut self,
         Update { op, order }: Update,
@@ -185,14 +187,15 @@ impl Emitter<'_> {
         })
     }
 
-    /// Returns true if lanes may have the same of a value that is not known to be uniform.
-    fn may_meet(&self, value: Value, cx: &Context) -> bool {
+    /// Returns true if several lanes may have the same address.
+    fn may_alias(&self, value: Value, cx: &Context) -> bool {
         self.shape.lanes > 1 && !matches!(self.reach(value, cx), Reach::Strided(_))
     }
 
-    /// Returns whether the addresses are all the same shows when it runs: counters that everybody
-    /// shares are the usual case, and to ask takes far less than one locked operation.
-    fn rmw_that_may_meet(
+    /// Emits an atomic operation that tests at run time whether all lanes have the same address.
+    /// Counters that all work-items share are the usual case, and the test takes far less than one
+    /// locked operation.
+    fn rmw_that_may_alias(
         &mut self,
         update: Update,
         args: &[Value],
@@ -200,7 +203,7 @@ impl Emitter<'_> {
         cx: &Context,
     ) -> Result<Option<Operand>> {
         let addresses = self.vector(args[0], cx)?;
-        // Written here, where both ways come from.
+        // Emitted here, before the branch.
         self.vector(args[1], cx)?;
         let first = self.scalar(args[0], cx)?;
         let first = self.splat(&first);
@@ -208,9 +211,9 @@ impl Emitter<'_> {
         if let Some(mask) = &cx.mask {
             differ = self.llvm.and(&differ, mask);
         }
-        let meet = self.none(&differ);
+        let same = self.none(&differ);
         let [one, each, one_end, each_end, after] = [(); 5].map(|()| self.llvm.label());
-        self.llvm.branch(&meet, one, each);
+        self.llvm.branch(&same, one, each);
         self.llvm.begin(one);
         let of_one = self.one_rmw(update, args, result.is_some(), cx)?;
         self.llvm.jump(one_end);
@@ -229,7 +232,7 @@ impl Emitter<'_> {
         Ok(Some(self.llvm.phi(of_one.ty(), &incoming)))
     }
 
-    /// Returns an address so many bytes after another, or all of a vector of them.
+    /// Returns an address, or a vector of addresses, advanced by a number of bytes.
     pub(super) fn bytes_after(&mut self, address: &Operand, bytes: u64) -> Operand {
         if bytes == 0 {
             return address.clone();
@@ -433,7 +436,7 @@ fn sure(align: u32, ty: Type) -> u32 {
     align.min(ty.size())
 }
 
-/// Returns the operation that several in a row come to, if that is one.
+/// Returns the operation that combines the operands of several successive atomics, if there is one.
 fn associative(op: RmwOp) -> Option<GroupArith> {
     Some(match op {
         RmwOp::Add | RmwOp::Sub => GroupArith::IAdd,
@@ -466,7 +469,7 @@ fn rmw(op: RmwOp) -> Rmw {
     }
 }
 
-/// Returns an order as LLVM has it; loads cannot release and stores cannot acquire.
+/// Returns a memory order as one that LLVM accepts: loads cannot release and stores cannot acquire.
 fn ordering(order: Order, reads: bool, writes: bool) -> llvm::Order {
     match order {
         Order::SeqCst => llvm::Order::SeqCst,

@@ -171,7 +171,7 @@ impl Emitter<'_> {
         self.reduce(arith, value)
     }
 
-    /// Combines, for each lane, the values of the lanes before it that run.
+    /// Combines, for each lane, the values of the active lanes before it.
     pub(super) fn scan_lanes(
         &mut self,
         arith: G,
@@ -235,7 +235,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns the value that does not count in a reduction.
+/// Returns the identity element of a reduction.
 fn identity(arith: G, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let infinity = match ty {

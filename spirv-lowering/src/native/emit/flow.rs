@@ -67,8 +67,8 @@ fn at(kind: JumpTargetKind) -> usize {
 }
 
 impl Emitter<'_> {
-    /// Writes the whole region; the lanes of `mask` begin it, and control is at `done` when it ends. `next`: the slot for the
-    /// number of the region to go on with.
+    /// Emits the whole region. The lanes of `mask` begin it, and control reaches `done` when it
+    /// ends. `next`: the slot for the number of the region that follows.
     pub(super) fn region(
         &mut self,
         mask: Mask,
@@ -209,7 +209,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Returns a slot for lanes, empty.
+    /// Returns a slot for a mask of lanes, which starts empty.
     fn lanes_slot(&mut self) -> StackSlot {
         let ty = self.mask_type();
         let slot = self.llvm.slot(ty);
@@ -217,8 +217,8 @@ impl Emitter<'_> {
         slot
     }
 
-    /// Begins the block at a label with the lanes that have come there. `gathered`: the slot that counts them, or all of
-    /// `mask` are there. `leaves`: see [`Self::just_leaves`].
+    /// Begins the block at a label with the lanes that have reached it. `gathered`: the slot that
+    /// counts them; otherwise all lanes of `mask` have. `leaves`: see [`Self::just_leaves`].
     fn meet(
         &mut self,
         label: Label,
@@ -239,7 +239,7 @@ impl Emitter<'_> {
         next
     }
 
-    /// Goes to a label if a mask has no lane, and on if it has one.
+    /// Branches to a label if a mask has no active lane, and continues if it has one.
     fn unless_none(&mut self, mask: &Operand, none: Label) {
         let any = self.any(mask);
         let on = self.llvm.label();
@@ -247,8 +247,9 @@ impl Emitter<'_> {
         self.llvm.begin(on);
     }
 
-    /// Does a chain go on with next to nothing, and then lanes leave for a place where others wait? That is quicker done
-    /// for no lane than asked for each time: in a loop, a branch that is predicted wrongly whenever some lane leaves.
+    /// Returns true if a chain does next to nothing before its lanes leave for a block where others
+    /// wait. Running such a chain without active lanes costs less than a test for them: the branch
+    /// would be mispredicted whenever a lane leaves.
     fn just_leaves(&self, items: &[Item]) -> bool {
         let Some((Item::Edge(last), before)) = items.split_last() else {
             return false;
@@ -300,7 +301,7 @@ impl Emitter<'_> {
         Ok(Some(self.meet(merge, arrival.as_ref(), leaves, &cx)))
     }
 
-    /// All lanes take the same arm.
+    /// Emits a selection of which all lanes take the same arm.
     fn uniform(&mut self, select: &Select, cx: &Context, end: Label) -> Result<()> {
         let func = self.func;
         let labels: Vec<Label> = select.arms.iter().map(|_| self.llvm.label()).collect();
@@ -386,7 +387,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Each lane takes its own arm, one arm after the other.
+    /// Emits a selection of which each lane takes its own arm, one arm after the other.
     fn parted(&mut self, select: &Select, cx: &Context, end: Label) -> Result<()> {
         let masks = self.masks(select, cx)?;
         let count = select.arms.len();
@@ -413,7 +414,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Is it a comparison of numbers of more than 32 bits? Packs are as wide as vectors of those are.
+    /// Returns true if the condition is a comparison of numbers of more than 32 bits, whose vectors
+    /// decide how wide packs are.
     fn is_wide_comparison(&self, cond: Value) -> bool {
         let Some(inst) = self.func.def_inst(cond) else {
             return false;
@@ -452,8 +454,9 @@ impl Emitter<'_> {
         count <= SMALL
     }
 
-    /// At the head of a loop: has the parameters of blocks within it be anything. Each iteration gives them anew, before they
-    /// are read; what they were would be kept in registers from one iteration to the next.
+    /// Makes the parameters of the blocks within a loop undefined at its head. Each iteration
+    /// passes them before they are read; otherwise registers would keep the old values from one
+    /// iteration to the next.
     fn forget_params(&mut self, id: ConstructId) {
         let (func, tree) = (self.func, self.tree);
         for &block in &func.layout {
@@ -553,7 +556,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Takes so long that it is worth a branch to leave it out.
+/// Returns true if an operation takes so long that a branch around it pays where no lane is active.
 pub(super) fn is_slow(op: Op) -> bool {
     matches!(
         op,

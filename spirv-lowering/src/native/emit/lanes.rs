@@ -51,7 +51,8 @@ impl Emitter<'_> {
         Ok(self.llvm.extract(&vector, &lane))
     }
 
-    /// Does something lane by lane, with the operands of each; once, if they are the same and nothing comes back.
+    /// Emits code lane by lane, with the operands of each; once, if they are uniform and there is
+    /// no result.
     pub(super) fn each_lane(
         &mut self,
         args: &[Value],

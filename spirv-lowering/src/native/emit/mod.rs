@@ -65,8 +65,9 @@ struct Emitter<'a> {
     launch: &'a Launch<'a>,
 }
 
-/// Writes a region as a function for all packs of a work-group. `several`: it tells which region comes next. `frame`: where
-/// variables lie in a frame; on the stack if there is none.
+/// Emits a region as a function for all packs of a work-group. `several`: it returns the number of
+/// the region that follows. `frame`: the offsets of variables in a frame; they are on the stack if
+/// there is none.
 pub fn function(
     region: &Region,
     name: &str,
@@ -169,12 +170,12 @@ impl Emitter<'_> {
         self.llvm.icmp(cond, &bits, &none)
     }
 
-    /// Returns whether a mask has a lane.
+    /// Tests whether a mask has an active lane.
     fn any(&mut self, mask: &Operand) -> Operand {
         self.compare_bits(IntCond::Ne, mask)
     }
 
-    /// Returns whether a mask has no lane.
+    /// Tests whether a mask has no active lane.
     fn none(&mut self, mask: &Operand) -> Operand {
         self.compare_bits(IntCond::Eq, mask)
     }

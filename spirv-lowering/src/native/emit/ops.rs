@@ -303,7 +303,7 @@ impl Emitter<'_> {
         llvm.select(&first, a, b)
     }
 
-    /// Division: nothing traps, and vectors of up to 32 bits go by way of floats.
+    /// Emits a division that never traps. Vectors of up to 32 bits are divided as floats.
     fn divide(&mut self, data: &InstData, ty: Type, a: &Operand, b: &Operand) -> Operand {
         let signed = matches!(data.op, Op::SDiv | Op::SRem);
         let remainder = matches!(data.op, Op::SRem | Op::URem);

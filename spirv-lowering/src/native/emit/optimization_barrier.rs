@@ -16,7 +16,7 @@ use crate::native::llvm::{Cast, LlvmType, Operand};
 /// Casts that are looked through.
 const CASTS: usize = 3;
 
-/// Returns the operation that makes a value, and its operands, behind casts.
+/// Returns the operation that defines a value, and its operands, looking through casts.
 fn maker(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
     for _ in 0..CASTS {
         let data = &func.insts[func.def_inst(value)?];
@@ -28,7 +28,7 @@ fn maker(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
     None
 }
 
-/// Returns true if some of its bits are known: a mask, as LLVM may see it.
+/// Returns true if a value is a mask in LLVM's analysis: some of its bits are known.
 fn is_part(func: &Function, value: Value) -> bool {
     let widened = func.def_inst(value).map(|inst| func.insts[inst].op) == Some(Op::ZExt);
     widened
@@ -38,7 +38,7 @@ fn is_part(func: &Function, value: Value) -> bool {
         })
 }
 
-/// Returns true if it may be made of bits of two others, chosen by a constant.
+/// Returns true if a value may consist of bits of two others, chosen by a constant.
 fn is_bit_choice(func: &Function, value: Value) -> bool {
     maker(func, value).is_some_and(|(op, args)| {
         matches!(op, Op::Or | Op::Xor | Op::And | Op::IAdd)
@@ -47,8 +47,9 @@ fn is_bit_choice(func: &Function, value: Value) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Returns the vector of a value that is to be merged with another under a mask, behind a
-    /// barrier where it must not be melted with what made it.
+    /// Returns the vector of a value that is to be merged with another under a mask. It passes an
+    /// optimization barrier where LLVM must not fuse the merge with the operation that defines the
+    /// value.
     pub(super) fn fenced(&mut self, value: Value, vector: Operand) -> Operand {
         let ty = vector.ty();
         let integer = ty.is_int() && ty.element() != LlvmType::BIT;

@@ -89,7 +89,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Parameters of the kernel are addresses of local memory.
+    /// Defines the kernel's parameters, which are addresses of local memory.
     fn local_arguments(&mut self) {
         let func = self.func;
         let Some(block) = func.entry() else { return };
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         self.lanes_below(&left)
     }
 
-    /// Goes on with the next pack of the row, the next row or the next plane.
+    /// Continues with the next pack of the row, the next row or the next plane.
     fn end_of_row(&mut self, [x, y, z]: &[Counter; 3], size: &[Operand; 3]) {
         let (llvm, lanes) = (&mut self.llvm, Operand::i32(self.shape.lanes));
         let one = Operand::i32(1);

@@ -49,7 +49,8 @@ fn has_loop(chain: &Chain) -> bool {
 }
 
 impl Emitter<'_> {
-    /// How to write a loop so, if that is right and worth it.
+    /// Returns how to emit a loop for one lane after the other. Returns `None` where that is
+    /// impossible or does not pay.
     pub(super) fn plan(&self, l: &LoopConstruct) -> Option<SerialPlan> {
         let (func, tree, id) = (self.func, self.tree, l.construct);
         if self.is_alone() || !self.classes.is_leaking(id) || tree.edges_in[l.merge] == 0 {
@@ -140,7 +141,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Writes a loop so.
+    /// Emits a loop for one lane after the other.
     pub(super) fn one_by_one(
         &mut self,
         l: &LoopConstruct,
@@ -234,13 +235,14 @@ impl Emitter<'_> {
         Ok(Some(cx))
     }
 
-    /// Metadata for a loop that is short.
+    /// Returns the metadata for a short loop.
     pub(super) fn loop_hint(&mut self) -> LoopHint {
         self.llvm.unrolled(UNROLLED)
     }
 
-    /// Puts the element of a lane where the vector of all lies. As a choice of lanes the vector stays in registers: what is
-    /// stored in pieces and loaded as a whole waits until all pieces have left the processor's queue of stores.
+    /// Inserts the element of a lane into a vector in a slot. Small vectors stay in registers, by a
+    /// selection of lanes: a load of a whole vector that was stored in pieces would wait until the
+    /// processor has written all of them.
     fn put(&mut self, value: &Operand, into: &Slot, lane: &Operand) {
         let into = into.place();
         if into.ty().bytes() > MOST_CHOSEN {

@@ -9,17 +9,17 @@ use crate::native::strides::{Class, Reach};
 use crate::native::tree::Edge;
 
 impl Emitter<'_> {
-    /// Returns the class of a value, as data, for who uses it here.
+    /// Returns the class of a value as data for a use in this context.
     pub(super) fn class(&self, value: Value, cx: &Context) -> Class {
         self.classes.class(self.tree, value, cx.block)
     }
 
-    /// Returns the class of an address for who uses it here.
+    /// Returns the class of a value as an address for a use in this context.
     pub(super) fn reach(&self, value: Value, cx: &Context) -> Reach {
         self.classes.reach(self.tree, value, cx.block)
     }
 
-    /// Is it a scalar here?
+    /// Returns true if the value is a scalar in this context.
     pub(super) fn is_uniform(&self, value: Value, cx: &Context) -> bool {
         self.class(value, cx) == Class::Uniform
     }
@@ -37,7 +37,7 @@ impl Emitter<'_> {
         self.llvm.add(&all, &steps)
     }
 
-    /// Notes the vector that an operation has found, where it has a result.
+    /// Defines the result of an operation as a vector, if it has a result.
     pub(super) fn define_if(
         &mut self,
         result: Option<Value>,
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Gives the parameters of the block that an edge goes to their values.
+    /// Assigns the arguments of an edge to the parameters of its target.
     pub(super) fn assign(&mut self, edge: &Edge, cx: &Context) -> Result<()> {
         let func = self.func;
         let targets = func.blocks[edge.from].term.targets();

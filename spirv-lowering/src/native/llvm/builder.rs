@@ -105,7 +105,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the function: `head` without its braces, and what was built.
+    /// Returns the text of the function: `head` without its braces, and the body.
     pub fn finish(self, head: &str) -> Result<String> {
         if let Some(error) = self.error {
             return Err(LowerError::internal(error));
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
         Operand::numbered(ty, self.number())
     }
 
-    /// Gives the next result a name that is in use already.
+    /// Names the next result with a name that is in use already.
     pub fn named(&mut self, result: &Operand) -> &mut Self {
         self.result = Some(result.clone());
         self
@@ -209,7 +209,7 @@ impl<'a> Builder<'a> {
         );
     }
 
-    /// Branches back to the head of a loop, or behind it.
+    /// Branches back to the head of a loop, or on to the block after it.
     pub fn branch_back(&mut self, cond: &Operand, yes: Label, no: Label, hint: Option<LoopHint>) {
         match hint {
             Some(LoopHint(hint)) => {
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Goes where the case leads whose bits the operand has.
+    /// Branches to the label of the case that equals the operand, or to the default.
     pub fn switch(&mut self, on: &Operand, cases: &[(u64, Label)], default: Label) {
         let ty = on.ty();
         let mut line = format!("switch {}, label %{default} [", on.typed());
@@ -233,7 +233,7 @@ impl<'a> Builder<'a> {
         self.line(ty.is_int() && !ty.is_vector(), format_args!("{line} ]"));
     }
 
-    /// Ends the function.
+    /// Emits the return of the function.
     pub fn ret(&mut self, value: Option<&Operand>) {
         match value {
             Some(value) => self.line(true, format_args!("ret {}", value.typed())),
@@ -251,7 +251,7 @@ impl<'a> Builder<'a> {
         self.def(ty, fits, format_args!("{line}"))
     }
 
-    /// Metadata for a loop that is to be written out so many times.
+    /// Creates the metadata for a loop that is to be unrolled by a factor.
     pub fn unrolled(&mut self, times: usize) -> LoopHint {
         let lines = &mut self.declarations.0;
         lines.insert(format!(
@@ -374,7 +374,8 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Returns the elements of two vectors by their numbers, those of the second behind those of the first.
+    /// Selects elements of two vectors by number; the elements of `b` are numbered after those of
+    /// `a`.
     pub fn shuffle(
         &mut self,
         a: &Operand,
@@ -430,7 +431,7 @@ impl<'a> Builder<'a> {
         self.alloca(ty, STACK_ALIGN)
     }
 
-    /// Returns a place on the stack that holds a number at first.
+    /// Creates a stack slot with an initial number.
     pub fn counter(&mut self, number: u32) -> StackSlot {
         let slot = self.alloca(LlvmType::I32, 4);
         let _ = writeln!(
@@ -441,7 +442,7 @@ impl<'a> Builder<'a> {
         slot
     }
 
-    /// Loads what lies in a place on the stack.
+    /// Loads the contents of a stack slot.
     pub fn get(&mut self, slot: &StackSlot) -> Operand {
         self.load(slot.ty, &slot.address, slot.align)
     }
@@ -486,7 +487,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Loads what nobody writes while the function runs.
+    /// Loads from memory that is not written while the function runs.
     pub fn load_invariant(&mut self, ty: LlvmType, at: &Operand, align: u32) -> Operand {
         let fits = at.ty() == LlvmType::PTR;
         self.def(
@@ -529,7 +530,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Returns the address so many bytes after another.
+    /// Adds an offset in bytes to an address.
     pub fn offset(&mut self, base: &Operand, bytes: &Operand) -> Operand {
         self.element(LlvmType::int(8), base, bytes)
     }
@@ -586,7 +587,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Exchanges what lies there, if it is `expected`, and returns what lay there.
+    /// Stores `new` at an address if `expected` is there. Returns the old contents.
     pub fn compare_exchange(
         &mut self,
         at: &Operand,
@@ -610,7 +611,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// A fence; `alone`: for this thread alone.
+    /// Emits a fence; `alone`: for this thread alone.
     pub fn fence(&mut self, order: Order, alone: bool) {
         let scope = if alone {
             "syncscope(\"singlethread\") "
@@ -680,7 +681,8 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// Returns the integer out of a register of its type, whatever it was made of.
+    /// Passes an integer through an empty assembler statement, after which LLVM has it in a general
+    /// register.
     pub fn in_register(&mut self, value: &Operand) -> Operand {
         let ty = value.ty();
         let value = value.typed();

@@ -60,7 +60,7 @@ impl Binary {
 }
 
 impl Cast {
-    /// Returns true if it makes one type of the other.
+    /// Returns true if the cast converts one type to the other.
     fn converts(self, from: LlvmType, to: LlvmType) -> bool {
         let (a, b) = (from.element(), to.element());
         let (narrows, widens) = (a.bits() > b.bits(), a.bits() < b.bits());

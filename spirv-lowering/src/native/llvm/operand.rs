@@ -34,15 +34,15 @@ impl LlvmType {
     const fn scalar(element: Element) -> Self {
         Self { element, lanes: 0 }
     }
-    /// Creates an integer of so many bits.
+    /// Returns the integer type of a width.
     pub const fn int(bits: u32) -> Self {
         Self::scalar(Element::Int(bits))
     }
-    /// Returns the vector of so many of this type.
+    /// Returns the type of vectors with this element type and a number of lanes.
     pub fn vector(self, lanes: u32) -> Self {
         Self { lanes, ..self }
     }
-    /// This type, as a vector if the other is one.
+    /// Returns this type, as a vector if the other is one.
     pub fn like(self, other: Self) -> Self {
         self.vector(other.lanes)
     }
@@ -176,7 +176,7 @@ impl Operand {
         Self { ty, name }
     }
 
-    /// Creates a constant by its bits, in all lanes of a vector.
+    /// Creates a constant from its bits, the same in all lanes of a vector.
     pub fn constant(ty: LlvmType, bits: u64) -> Self {
         let name = Name::Bits(bits);
         Self { ty, name }
@@ -211,7 +211,7 @@ impl Operand {
         Self { ty, name }
     }
 
-    /// Returns the operand with its type in front.
+    /// Formats the operand after its type.
     pub(super) fn typed(&self) -> Typed<'_> {
         Typed(self)
     }

@@ -36,7 +36,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A load or store of one element, which is a vector.
+    /// Lowers a load or store of one element that is a vector.
     fn whole_vector(&mut self, data: &InstData, class: usize) -> Result<()> {
         let (ty, lanes) = accessed(self.func, data)?;
         let var = self.array(class, self.classes[class].elem.unwrap_or(Type::I32));
@@ -377,7 +377,7 @@ pub(super) fn is_access(op: Op) -> bool {
     )
 }
 
-/// Type and number of the values that an access moves.
+/// Returns the type and the number of the values that an access moves.
 pub(super) fn accessed(func: &Function, data: &InstData) -> Result<(Type, u32)> {
     let values = if data.results.is_empty() {
         data.args.get(1..).unwrap_or_default()

@@ -14,7 +14,8 @@ use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Lower<'_> {
-    /// Returns the pointers that a pointer is made of, or `None` if its bits come from elsewhere.
+    /// Returns the pointers that a pointer is computed from, or `None` if its bits come from
+    /// elsewhere.
     fn sources(&self, pointer: Value, into: &FxHashMap<Value, Vec<Value>>) -> Option<Vec<Value>> {
         match self.func.values[pointer].def {
             ValueDef::Param(block, _) if Some(block) == self.func.entry() => Some(Vec::new()),
@@ -38,7 +39,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Finds the pointers whose 64 bits have to be kept, and makes values for those.
+    /// Finds the pointers of which all 64 bits are needed, and creates values for those.
     pub(super) fn find_data(&mut self) {
         let mut into: FxHashMap<Value, Vec<Value>> = FxHashMap::default();
         let mut wanted: Vec<Value> = Vec::new();

@@ -10,7 +10,8 @@ use crate::ir::entity::Value;
 use crate::ir::function::Function;
 use crate::ir::op::{Op, RmwOp};
 
-/// The operands that must not be bits of floats. Floats of 32 bits may be exchanged and stored.
+/// Returns the operands that must not be bits of floats. Floats of 32 bits may be exchanged and
+/// stored.
 fn operands(op: &Op, bits: u32) -> std::ops::Range<usize> {
     match op {
         Op::AtomicRmw { op, .. } | Op::VarRmw { op, .. } if bits == 64 || *op != RmwOp::Xchg => {

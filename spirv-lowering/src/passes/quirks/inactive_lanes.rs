@@ -18,8 +18,9 @@ use crate::ir::op::{GroupOp, HwVar, IntCond, Op, Scope};
 use crate::ir::types::Type;
 use crate::target::Target;
 
-/// The lane has no work-item. Nothing is left of the test where rows fill the vectors: sizes are constants by then.
-fn idle(r: &mut Rewriter, lanes: u32) -> Value {
+/// Emits the test whether the lane has no work-item. It folds away where rows fill the vectors, as
+/// sizes are constants then.
+fn is_inactive(r: &mut Rewriter, lanes: u32) -> Value {
     let row = r.op(Op::Hw(HwVar::WorkgroupSize(0)), [], Type::I32);
     let rest = r.with_const(Op::And, row, u64::from(lanes - 1));
     let partial = r.icmp_const(IntCond::Ne, rest, 0);
@@ -47,5 +48,5 @@ pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
     if !target.has_subgroups() || lanes > 32 || !has_loops(func) {
         return Ok(false);
     }
-    early_exit::run(func, |r| idle(r, lanes))
+    early_exit::run(func, |r| is_inactive(r, lanes))
 }

@@ -64,8 +64,8 @@ fn of_flipped(cond: IntCond) -> Option<IntCond> {
 /// How far from the comparison a negation is looked for.
 const DEPTH: u32 = 6;
 
-/// Returns whether the value is minus another, or may be: widened, or the lesser, greater or chosen
-/// one of two. Folding leaves few other ways to write it.
+/// Returns true if the value is or may be the negation of another: an extension of one, or the
+/// minimum, maximum or selection of one and another value.
 fn negation(func: &Function, value: Value, depth: u32) -> bool {
     let Some(inst) = func.def_inst(value) else {
         return false;
@@ -88,7 +88,7 @@ fn negation(func: &Function, value: Value, depth: u32) -> bool {
     }
 }
 
-/// Returns true if the value is one of 32 bits with its sign in 32 more.
+/// Returns true if the value is sign-extended from 32 bits to 64.
 fn extended(func: &Function, value: Value) -> bool {
     let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
         return false;

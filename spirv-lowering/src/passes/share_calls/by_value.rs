@@ -233,7 +233,8 @@ fn part_align(at: u64) -> u32 {
     }
 }
 
-/// Returns true if the memory behind two arguments of a call may overlap.
+/// Returns true if the memory that two arguments of a call point to may overlap and the callee may
+/// write to it.
 fn overlap(
     func: &Function,
     a: (Value, Option<&PointeeParts>),
@@ -270,8 +271,8 @@ fn overlap(
     }
 }
 
-/// Passes the parts by value at the calls in another function. Returns `None` if a call does not
-/// allow it.
+/// Passes the parts by value at the calls in another function. Returns `None` if that is impossible
+/// at a call.
 pub(super) fn rewrite_caller(
     func: &mut Function,
     callee: FuncId,

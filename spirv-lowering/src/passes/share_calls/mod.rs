@@ -66,7 +66,7 @@ pub struct Shared {
 /// the whole makes it smaller. It is chosen up to twice the size.
 const TIMES_AS_LARGE: usize = 8;
 
-/// Turns the kernel into one function without calls, within limits.
+/// Makes the kernel one function without calls, within limits.
 pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;

@@ -112,7 +112,7 @@ fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
 /// Returns, for a call and the types of its arguments, the callee and the types of its parameters.
 type Resolve<'a> = dyn FnMut(FuncId, &[Type]) -> Result<(FuncId, Vec<Type>)> + 'a;
 
-/// Turns generic pointers that come from one space into pointers into that space.
+/// Makes generic pointers that come from one space pointers into that space.
 fn narrow(func: &mut Function, resolve: &mut Resolve) -> Result<()> {
     let origins = origins(func);
     let mut was_generic: SecondaryMap<Value, bool> = SecondaryMap::new();

@@ -178,7 +178,7 @@ fn unify_returns(edit: &mut Edit) -> Option<Block> {
     Some(exit)
 }
 
-/// Puts the return back where it came from if there is only one place.
+/// Moves the return back to its predecessor if there is only one.
 fn fold_return(edit: &mut Edit, exit: Block) {
     if edit.edges_in[exit] != 1 {
         return;

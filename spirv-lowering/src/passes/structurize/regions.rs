@@ -280,8 +280,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         self.follow(block, exit)
     }
 
-    /// Returns the targets of a construct that meet in its merge block; the others are free and
-    /// stay direct.
+    /// Returns the targets of a construct that its merge block must dispatch to; the others are
+    /// free and stay direct.
     fn wanted(&mut self, from: Block, all: Vec<Block>) -> Vec<Block> {
         if all.len() < 2 {
             return all;
@@ -303,9 +303,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         cont.or(all.first().copied()).into_iter().collect()
     }
 
-    /// Turns the only predecessor of the latch into the continue target itself, so that it is free:
-    /// the increment of a loop that several places `continue` to. Returns true if that was
-    /// possible.
+    /// Makes the only predecessor of the latch the continue target itself, so that it is free: the
+    /// increment of a loop that several places `continue` to. Returns true if that was possible.
     fn promote(&mut self, block: Block) -> bool {
         let Some(l) = self.loops.of[block] else {
             return false;

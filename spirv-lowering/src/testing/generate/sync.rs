@@ -107,7 +107,7 @@ impl Body<'_> {
         });
     }
 
-    /// Generates an atomic whose result is unused, of one operation that does not depend on order.
+    /// Generates an atomic whose result is unused, of an operation that does not depend on order.
     fn modify(&mut self, at: Value, value: Value, ty: Type, scope: Scope) -> Value {
         let op = self.gen.rng.pick(&[
             RmwOp::Add,

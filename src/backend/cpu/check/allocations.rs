@@ -80,7 +80,8 @@ impl Given {
         Self { parts: merged }
     }
 
-    /// Returns the parts of an allocation; none: it was reached in another way.
+    /// Returns the parts of an allocation that the launch was given. There are none if it was
+    /// reached in another way.
     fn of(&self, whole: Allocation) -> impl Iterator<Item = Allocation> + '_ {
         let end = whole.base + whole.size;
         let within = move |&&(first, last): &&(u64, u64)| first >= whole.base && last <= end;
@@ -103,7 +104,7 @@ impl Given {
         parts.find(|part| (part.base..part.base + part.size).contains(&address))
     }
 
-    /// Returns the part of an allocation that is nearest to an address beside all of them.
+    /// Returns the part of an allocation that is nearest to an address outside of all parts.
     pub fn nearest(&self, whole: Allocation, address: u64) -> Option<Allocation> {
         self.of(whole).min_by_key(|part| {
             let past = address.saturating_sub(part.base + part.size);

@@ -50,8 +50,8 @@ impl CheckedKernel {
         }
     }
 
-    /// Runs all work-groups, and says what is wrong. Returns false if it cannot be interpreted, and
-    /// nothing has happened.
+    /// Runs all work-groups, and reports what is wrong. Returns false if the kernel cannot be
+    /// interpreted, and nothing has happened.
     ///
     /// # Safety
     /// As for the code of the kernel: the launch may access the memory that its arguments lead to, and its images.

@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// Places of which it has been said. It is reported once to a program that launches a kernel a thousand times.
 static SAID: Mutex<Option<FxHashSet<String>>, { rank::CHECK_REPORTS }> = Mutex::new(None);
 
-/// Says it, unless it has been said.
+/// Logs a finding, once.
 pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
     let kernel = &interface.name;
     let kind = std::mem::discriminant(&finding.wrong);
@@ -34,7 +34,7 @@ pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
     }
 }
 
-/// Says that the compiler claims something that does not hold, once.
+/// Logs, once, a claim of the compiler that does not hold.
 pub fn false_claim(claim: &FalseClaim) {
     let text = format!("check: {claim}");
     if SAID.lock().get_or_insert_default().insert(text.clone()) {
@@ -42,7 +42,7 @@ pub fn false_claim(claim: &FalseClaim) {
     }
 }
 
-/// Says that a kernel cannot be interpreted, once.
+/// Logs, once, that a kernel cannot be interpreted.
 pub fn not_checked(kernel: &str, why: &str) {
     let key = format!("{kernel} not checked");
     if SAID.lock().get_or_insert_default().insert(key) {

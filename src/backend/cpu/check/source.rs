@@ -59,7 +59,7 @@ impl Word {
         }
     }
 
-    /// Puts a value in place of another. Returns false if there is another one still.
+    /// Stores `new` if memory still holds `old`. Returns false otherwise.
     fn exchange(&self, old: u64, new: u64) -> bool {
         let order = Ordering::SeqCst;
         match self {
@@ -121,7 +121,7 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// Returns the bytes that are known of real memory at an address that was brought.
+    /// Returns the known bytes of real memory at an address that was copied before.
     fn known(&mut self, address: u64, size: u32) -> Option<&mut [u8]> {
         let (begin, bytes) = self.pieces.range_mut(..=address).next_back()?;
         let at = (address - begin) as usize;

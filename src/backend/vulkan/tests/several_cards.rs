@@ -93,8 +93,9 @@ fn again(
     }
 }
 
-/// As `again` with `ReplayKind::Whole`, but not as the buffer's dedicated allocation, and of any memory type. A raw buffer and
-/// memory: address, opaque numbers, handles.
+/// Allocates memory as `again` with `ReplayKind::Whole`, but not as the buffer's dedicated
+/// allocation, and of any memory type. Returns the address, the opaque numbers and the handles of a
+/// raw buffer and its memory.
 fn undedicated(
     device: &LogicalDevice,
     size: u64,
@@ -177,7 +178,7 @@ fn undedicated_again(from: &LogicalDevice, to: &LogicalDevice, size: u64, index:
     result
 }
 
-/// Plain allocations in the same order on two cards.
+/// Checks plain allocations in the same order on two cards.
 fn plain(a: &VulkanDevice, b: &VulkanDevice) {
     let mut kept = Vec::new();
     let mut equal = 0;
@@ -206,7 +207,7 @@ fn plain(a: &VulkanDevice, b: &VulkanDevice) {
     println!("  {equal} of {} equal", kept.len());
 }
 
-/// One range of host memory imported on two cards.
+/// Checks one range of host memory imported on two cards.
 fn imported(a: &VulkanDevice, b: &VulkanDevice) {
     let size = 4 * MIB;
     let Some(pages) = Reservation::at(0x5b00_0000_0000, size) else {
@@ -234,7 +235,7 @@ fn imported(a: &VulkanDevice, b: &VulkanDevice) {
     drop(pages);
 }
 
-/// Allocates as contexts do, writes with each card and looks at what is there. Gives a line of text.
+/// Allocates as contexts do, writes with each card and reads the contents. Returns a line of text.
 fn mirrored(cards: &[Arc<VulkanDevice>], size: u64, kind: SharedKind) -> String {
     let backends: Vec<Arc<dyn Device>> = cards.iter().map(backend).collect();
     let mirror = Mirror::default();

@@ -132,7 +132,7 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
     })
 }
 
-/// Returns true if there may be servers.
+/// Returns true if compile servers may be used.
 fn is_usable() -> bool {
     config::get().clang_server && !LIBRARY.is_empty() && std::process::id() != 1
 }

@@ -207,8 +207,8 @@ unsafe fn is_this(variable: &CStr) -> bool {
     }
 }
 
-/// Returns true in the compiler that must not wait for files, or a clang that was started in its
-/// stead.
+/// Returns true in the compiler that must not wait for files, or in a clang that was started in its
+/// place.
 unsafe fn is_guarded() -> bool {
     const CLANG: &CStr = c"clang";
     let mut buffer = [0; 4096];

@@ -24,7 +24,7 @@ impl Emitter<'_> {
         Slot { place, holds }
     }
 
-    /// Returns what a slot has to hold of a value for those who read it where it is defined.
+    /// Returns the contents that a slot must have for the uses of a value where it is defined.
     fn holds(&self, value: Value) -> Holds {
         match self.classes.of(value) {
             Class::Uniform => Holds::Same,
@@ -45,13 +45,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Stores what a slot holds; of a vector the lanes of the mask alone.
+    /// Stores the contents of a slot; of a vector the active lanes alone.
     fn fill_slot(&mut self, slot: &Slot, stored: &Operand, mask: &Mask) {
         let mask = if slot.is_of_each() { mask } else { &None };
         self.store_slot(&slot.place, stored, mask);
     }
 
-    /// Stores to a place on the stack; under a mask, the other lanes keep what they have there.
+    /// Stores to a stack slot. Under a mask the other lanes keep their contents.
     fn store_slot(&mut self, slot: &StackSlot, value: &Operand, mask: &Mask) {
         match mask {
             None => self.llvm.put(value, slot),
@@ -65,7 +65,7 @@ impl Emitter<'_> {
 
     // --- values
 
-    /// Notes that a value was written.
+    /// Records the definition of a value.
     pub fn define(&mut self, value: Value, lanes: Lanes, cx: &Context) {
         // Of one lane alone everything is a scalar.
         let lanes = match lanes {
@@ -113,7 +113,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns the value as it was written, from its slot where the text does not reach.
+    /// Returns the value as it was emitted, or loads it from its slot where its definition is not
+    /// in scope.
     pub fn get(&mut self, value: Value, cx: &Context) -> Result<Lanes> {
         if let Some(bits) = self.func.as_const(value) {
             return Ok(Lanes::Same(Operand::constant(self.ty(value), bits)));
@@ -216,7 +217,7 @@ impl Emitter<'_> {
 
     // --- block parameters
 
-    /// Returns where a block's parameter lies.
+    /// Returns the slot of a block parameter.
     pub fn param_slot(&mut self, param: Value) -> Slot {
         if let Some(slot) = self.places.params.get(&param) {
             return slot.clone();
@@ -226,7 +227,8 @@ impl Emitter<'_> {
         slot
     }
 
-    /// Gives a block's parameter what an argument has. `blends`: other lanes may have got theirs already.
+    /// Assigns an argument to a block parameter. `blends`: other lanes may have assigned theirs
+    /// already.
     pub fn set_param(
         &mut self,
         param: Value,
@@ -248,7 +250,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Stores what a parameter was given.
+    /// Stores the argument of a block parameter to its slot.
     pub fn store_param(&mut self, assignment: Assignment, cx: &Context) {
         let Assignment {
             slot,
@@ -285,7 +287,7 @@ impl Emitter<'_> {
         self.define(param, lanes, cx);
     }
 
-    /// Lets a parameter be anything.
+    /// Makes a block parameter undefined.
     pub fn forget_param(&mut self, param: Value) {
         let slot = self.param_slot(param);
         self.llvm.put(&Operand::undef(slot.place.ty()), &slot.place);
@@ -293,7 +295,7 @@ impl Emitter<'_> {
 
     // --- one lane alone, see `serial`
 
-    /// Is what is written for one lane?
+    /// Returns true while code for a single lane is emitted.
     pub fn is_alone(&self) -> bool {
         self.places.alone.is_some()
     }
@@ -303,7 +305,7 @@ impl Emitter<'_> {
         self.places.alone.as_ref().map(|alone| alone.lane.clone())
     }
 
-    /// Begins to write for the lane of a number.
+    /// Begins to emit code for a single lane.
     pub fn begin_alone(&mut self, lane: &Operand, cx: &Context) -> Context {
         self.places.alone = Some(Alone {
             lane: lane.clone(),
@@ -318,14 +320,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Ends that.
+    /// Ends the code for a single lane.
     pub fn end_alone(&mut self) {
         if let Some(alone) = self.places.alone.take() {
             self.classes = alone.of_all;
         }
     }
 
-    /// Puts scalars of one lane in the place of values.
+    /// Replaces values by scalars of one lane. Returns what [`Self::restore`] needs.
     pub fn replace(&mut self, values: Vec<(Value, Operand)>, cx: &Context) -> Replaced {
         let put = values.into_iter().map(|(value, one)| {
             let new = Written {
@@ -337,38 +339,38 @@ impl Emitter<'_> {
         Replaced(put.collect())
     }
 
-    /// Puts the values back.
+    /// Restores replaced values.
     pub fn restore(&mut self, Replaced(values): Replaced) {
         for (value, written) in values {
             self.places.written[value] = written;
         }
     }
 
-    /// Takes the slot of a block's parameter, which gets another when it is next asked for.
+    /// Takes the slot of a block parameter, which gets another one at its next use.
     pub fn take_param_slot(&mut self, param: Value) -> Slot {
         let slot = self.param_slot(param);
         self.places.params.remove(&param);
         slot
     }
 
-    /// Takes what a block's parameter has in its slot, and the slot.
+    /// Takes the value of a block parameter from its slot, and the slot.
     pub fn take_param(&mut self, param: Value) -> Lanes {
         let slot = self.take_param_slot(param);
         self.load_slot(&slot)
     }
 
-    /// Lets a block's parameter begin with a scalar.
+    /// Initialises a block parameter with a scalar.
     pub fn begin_param(&mut self, param: Value, value: &Operand) {
         let slot = self.param_slot(param);
         self.fill_slot(&slot, value, &None);
     }
 
-    /// Gives a block's parameter its slot.
+    /// Assigns a slot to a block parameter.
     pub fn set_param_slot(&mut self, param: Value, slot: Slot) {
         self.places.params.insert(param, slot);
     }
 
-    /// Gives a value its slot.
+    /// Assigns a slot to a value.
     pub fn set_slot(&mut self, value: Value, slot: Slot) {
         self.places.slots.insert(value, slot);
         self.places.wanted.insert(value);

@@ -56,7 +56,7 @@ impl Slot {
     pub fn place(&self) -> &StackSlot {
         &self.place
     }
-    /// Returns true if it has an element for each lane.
+    /// Returns true if the slot has an element for each lane.
     pub fn is_of_each(&self) -> bool {
         self.holds == Holds::Each
     }
@@ -93,7 +93,7 @@ pub struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// None yet. `wanted`: values that need a slot.
+    /// Creates a map without values. `wanted`: values that need a slot.
     pub fn new(wanted: FxHashSet<Value>) -> Self {
         Self {
             written: SecondaryMap::new(),

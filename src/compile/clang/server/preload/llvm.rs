@@ -78,9 +78,9 @@ functions! {
 }
 
 impl Llvm {
-    /// Compiles the text at the standard input and writes an object file; returns the job's status.
+    /// Compiles the text at the standard input and writes an object file. Returns the job's status.
     /// The job's words, with a zero after each: the program, `triple`, `processor`, `features`, and
-    /// lists of passes, of which the first that LLVM knows is used.
+    /// lists of passes, of which the first that LLVM supports is used.
     pub unsafe fn compile(&self, words: &[u8], output: c_int) -> u8 {
         let mut words = words
             .split_inclusive(|&byte| byte == 0)
