@@ -101,7 +101,7 @@ impl<T: Body> Object<T> {
         Self::new_cyclic(|_| body)
     }
 
-    /// Makes an object whose body needs a weak reference to itself.
+    /// Creates an object whose body needs a weak reference to itself.
     pub fn new_cyclic(body: impl FnOnce(&Weak<Self>) -> T) -> Ref<T> {
         let object = Arc::new_cyclic(|weak| Self {
             dispatch: DISPATCH.load(Ordering::Acquire),

@@ -24,7 +24,7 @@ impl<'a> Frame<'a> {
     pub fn operands(&self) -> &'a [u32] {
         self.words.get(1..).unwrap_or(&[])
     }
-    /// Returns the number of the word after it.
+    /// Returns the number of the word after the instruction.
     pub fn end(&self) -> usize {
         self.at + self.words.len()
     }

@@ -189,8 +189,8 @@ impl Target {
         size.is_power_of_two() && size <= 128 && self.subgroup_ops & needed == needed
     }
 
-    /// Returns the target of a device with all abilities, for tests: explicit shared-memory layout, exact arithmetic, 256 bytes of push
-    /// constants.
+    /// Returns the target of a device with all capabilities, for tests: explicit shared-memory
+    /// layout, exact arithmetic, 256 bytes of push constants.
     pub fn full() -> Self {
         let exact = FloatCaps {
             supported: true,

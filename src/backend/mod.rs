@@ -291,7 +291,7 @@ pub trait Stream: Send {
         order: OrderRule,
         profile: bool,
     ) -> Result<Option<ProfileSlot>>;
-    /// Orders everything recorded before this before everything recorded after it.
+    /// Records a barrier between all earlier and all later commands.
     fn barrier(&mut self) -> Result;
     /// Ends the open command and submits the open batch, if there is anything in it (or `force`). Returns the last submitted
     /// value.
@@ -332,7 +332,7 @@ pub trait Device: Send + Sync {
         let _ = (address, size);
         None
     }
-    /// Makes memory of `size` bytes (a multiple of 64 KiB) at an address of the driver's choice, or at that of `like`,
+    /// Creates memory of `size` bytes (a multiple of 64 KiB) at an address of the driver's choice, or at that of `like`,
     /// which has the same size and kind. Only memory of [`ReplayKind::Whole`] can be used before [`Device::back`].
     fn place(
         &self,
@@ -365,7 +365,7 @@ pub trait Device: Send + Sync {
     fn image_formats(&self) -> &[Support] {
         &[]
     }
-    /// Makes an image, contents undefined. The format is one of those for the geometry (not `ImageDim::Buffer`).
+    /// Creates an image, contents undefined. The format is one of those for the geometry (not `ImageDim::Buffer`).
     fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
         Err(DeviceError::Unsupported(format!("{:?}", desc.dim)))
     }
@@ -397,13 +397,13 @@ pub trait Device: Send + Sync {
     }
     /// Loads a lowered kernel, in the form that its target has.
     fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>>;
-    /// Makes a stream.
+    /// Creates a stream.
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>>;
     /// Returns a stream as by default that has no work: one that was kept, or a new one.
     fn spare_stream(&self) -> Result<Box<dyn Stream>> {
         self.create_stream(StreamDesc::default())
     }
-    /// Keeps a stream without work for the next [`Device::spare_stream`], if it likes.
+    /// Keeps a stream without work for the next [`Device::spare_stream`], if the device wants to.
     fn keep_stream(&self, stream: Box<dyn Stream>) {
         drop(stream);
     }

@@ -44,7 +44,7 @@ impl Body for Context {
 }
 
 impl Context {
-    /// Makes a context. `properties` is the application's list with its closing zero, or empty where it gave none.
+    /// Creates a context. `properties` is the application's list with its closing zero, or empty where it gave none.
     pub fn new(
         devices: Vec<Ref<Device>>,
         properties: Vec<cl_context_properties>,

@@ -72,7 +72,7 @@ impl Memories {
         (0..self.count()).map(MemoryIndex)
     }
 
-    /// Makes a list with one entry for each memory.
+    /// Creates a list with one entry for each memory.
     pub fn each<T>(&self, mut make: impl FnMut() -> T) -> Box<[T]> {
         self.devices.iter().map(|_| make()).collect()
     }

@@ -194,7 +194,7 @@ pub(super) struct Request {
     pub usm: Option<Usm>,
 }
 
-/// Makes an allocation that these memories of the context have at one address.
+/// Creates an allocation that these memories of the context have at one address.
 pub(super) fn make(
     context: &Ref<Context>,
     request: Request,

@@ -386,7 +386,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits until all that was enqueued before is complete (clFinish). Failures of commands are reported by their events.
+    /// Waits until all commands enqueued before are complete (clFinish). Failures of commands are
+    /// reported by their events.
     pub fn finish(&self) -> ClResult {
         let mut state = self.state.lock();
         if self.is_measuring() {

@@ -368,8 +368,8 @@ impl QueueState {
         }
     }
 
-    /// Returns the place that must be reached before a command that follows all that is recorded before it, unless it is
-    /// reached.
+    /// Returns the position that must be reached before a command that follows all recorded ones,
+    /// unless it is reached already.
     pub fn unreached(&self) -> Option<QueuePosition> {
         let place = match self.in_order() {
             true => QueuePosition {

@@ -123,7 +123,7 @@ impl Rewriter<'_> {
     pub fn data(&self, inst: Inst) -> InstData {
         self.func.insts[inst].clone()
     }
-    /// Makes a block that is not in the layout yet, with parameters.
+    /// Creates a block that is not in the layout yet, with parameters.
     pub fn new_block(&mut self, params: &[Type]) -> Block {
         let block = self.func.blocks.push(BlockData::default());
         for &ty in params {

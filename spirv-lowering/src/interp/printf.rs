@@ -16,7 +16,7 @@ pub struct Record {
     pub unknown: Vec<u8>,
 }
 
-/// Makes the record of a call that is not lowered. `text` returns the string at an address.
+/// Creates the record of a call that is not lowered. `text` returns the string at an address.
 pub(super) fn record(
     index: u32,
     site: &PrintfSite,

@@ -302,7 +302,7 @@ impl Function {
         self.blocks[block].params.push(value);
         value
     }
-    /// Makes an instruction that is in no block yet.
+    /// Creates an instruction that is in no block yet.
     pub fn make_inst(
         &mut self,
         op: Op,

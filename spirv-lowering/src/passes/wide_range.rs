@@ -54,7 +54,7 @@ fn enqueued_size(r: &mut Rewriter, dim: u8) -> Value {
     r.op(Op::ZExt, [size], Type::I64)
 }
 
-/// Computes the global id less the global offset.
+/// Emits the global id without the global offset.
 fn index(r: &mut Rewriter, dim: u8) -> Value {
     let first = first_group(r, dim);
     let size = enqueued_size(r, dim);

@@ -313,7 +313,7 @@ pub static NATIVE: &[Step] = &[
 
 type Run = fn(&mut Function, &mut Lowering) -> Result<bool>;
 
-/// Makes a pass that every kernel needs.
+/// Creates a pass that every kernel needs.
 const fn needed(name: &'static str, leaves: &'static [Rule], run: Run) -> Step {
     Step::Pass(Pass {
         name,
@@ -324,7 +324,7 @@ const fn needed(name: &'static str, leaves: &'static [Rule], run: Run) -> Step {
     })
 }
 
-/// Makes a pass that a kernel can be lowered without.
+/// Creates a pass that a kernel can be lowered without.
 const fn optional(name: &'static str, run: Run) -> Step {
     Step::Pass(Pass {
         name,

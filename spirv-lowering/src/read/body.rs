@@ -214,7 +214,7 @@ impl Body<'_, '_> {
         bad(format!("block %{} does not end", start.label))
     }
 
-    /// Makes a block for each label, with parameters for its phi nodes, so that branches may go
+    /// Creates a block for each label, with parameters for its phi nodes, so that branches may go
     /// forward. Returns where they start, the entry first. Block numbers are those of this list.
     fn make_blocks(&mut self, def: &FuncDef) -> Result<Vec<Start>> {
         let mut starts: Vec<Start> = Vec::new();

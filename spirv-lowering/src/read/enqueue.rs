@@ -372,7 +372,7 @@ impl Body<'_, '_> {
         self.put_record(&record, |_, _| Ok(()))
     }
 
-    /// Makes a record, whose body `fill` adds to. Returns the result of `enqueue_kernel`.
+    /// Creates a record, whose body `fill` adds to. Returns the result of `enqueue_kernel`.
     fn put_record(
         &mut self,
         r: &Record,

@@ -399,7 +399,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Copies memory. `doubtful`: the alignment may be that of the target alone.
+    /// Copies memory. `doubtful`: the alignment may be valid for the target alone.
     fn copy_bytes(&mut self, to: Value, from: Value, size: u64, align: u32, doubtful: bool) {
         self.effect(Op::MemCopy { size, align }, &[to, from]);
         let inst = self.f.blocks[self.block].insts.last();

@@ -125,7 +125,7 @@ fn stored(ty: Type) -> Type {
 }
 
 impl Operations {
-    /// Makes a kernel of these operations, all of operands of one type, for `groups` work-groups.
+    /// Creates a kernel of these operations, all of operands of one type, for `groups` work-groups.
     /// `seed` chooses the operands.
     pub fn new(ty: Type, signatures: Vec<Signature>, groups: u32, seed: u64) -> Self {
         let items = groups * GROUP;
@@ -196,7 +196,7 @@ fn pointer() -> KernelParam {
     }
 }
 
-/// Makes the function of the kernel: it loads the operands and stores the result of each operation.
+/// Creates the function of the kernel: it loads the operands and stores the result of each operation.
 fn kernel(ty: Type, list: &[(Signature, usize)]) -> Function {
     const POINTER: Type = Type::Ptr(Space::Global);
     let mut func = Function {
@@ -259,7 +259,7 @@ fn load(func: &mut Function, block: Block, address: Value, ty: Type) -> Value {
 /// The distance from one pair of special values to the next: a prime number.
 const STRIDE: usize = 7919;
 
-/// Makes three buffers of operands of a type: the special values with one another in the first two,
+/// Creates three buffers of operands of a type: the special values with one another in the first two,
 /// then random values.
 fn operands(ty: Type, items: usize, rng: &mut Rng) -> [Vec<u8>; 3] {
     let special = special(ty);

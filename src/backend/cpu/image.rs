@@ -109,7 +109,7 @@ impl CpuImage {
         }
     }
 
-    /// Makes an image, zeros or undefined.
+    /// Creates an image, filled with zeros or undefined.
     pub fn create(desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
         let layout = layout_of(desc.format)?;
         let ([w, h, d], ..) = sides(desc);

@@ -107,7 +107,7 @@ pub enum Stop {
 }
 
 impl Batch {
-    /// Makes a batch of steps.
+    /// Creates a batch of steps.
     #[cfg(test)]
     pub fn of(steps: Vec<Step>) -> Self {
         Self {

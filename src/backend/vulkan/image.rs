@@ -316,7 +316,7 @@ impl Images {
         }
     }
 
-    /// Makes an image.
+    /// Creates an image.
     pub fn create(&self, desc: &ImageDesc, writable: bool) -> Result<VulkanImage> {
         if self.heaps.device.is_lost() {
             return Err(DeviceError::Lost);

@@ -29,7 +29,7 @@ pub struct LogicalDevice {
 }
 
 impl LogicalDevice {
-    /// Makes the VkDevice.
+    /// Creates the VkDevice.
     pub fn new(adapter: &Arc<Adapter>) -> Result<Arc<Self>> {
         let raw = adapter.create_device().during("vkCreateDevice")?;
         let instance = &adapter.instance.raw;

@@ -87,7 +87,7 @@ impl Pipelines {
         }
     }
 
-    /// Makes a compute pipeline with 32-bit specialisation constants. `subgroup_size`: what its subgroups must have.
+    /// Creates a compute pipeline with 32-bit specialisation constants. `subgroup_size`: what its subgroups must have.
     pub fn create(
         &self,
         module: vk::ShaderModule,
@@ -162,7 +162,7 @@ fn create_cache(raw: &ash::Device, data: &[u8]) -> Result<vk::PipelineCache> {
     unsafe { raw.create_pipeline_cache(&info, None) }.during("vkCreatePipelineCache")
 }
 
-/// Makes a shader module.
+/// Creates a shader module.
 pub fn create_module(device: &LogicalDevice, words: &[u32]) -> Result<vk::ShaderModule> {
     let info = vk::ShaderModuleCreateInfo::default().code(words);
     // SAFETY: the caller vouches for valid SPIR-V.

@@ -229,7 +229,7 @@ impl Inventory {
         Some((signs, instruction(Op::SLessThan, &[bools, signs, of, zero])))
     }
 
-    /// Makes a vector with an integer in each component. Returns the id, and the instruction that
+    /// Creates a vector with an integer in each component. Returns the id, and the instruction that
     /// makes it.
     fn splat(
         &self,

@@ -195,8 +195,8 @@ const NO_PASSES_AT_ALL: Rung = Rung {
     ..FIRST
 };
 
-/// Returns the most compilers that a sequence starts: after the first attempt one for its cause,
-/// then the last.
+/// Returns the most compilers that one compilation starts: after the first attempt one for its
+/// cause, then the last.
 #[cfg(test)]
 const fn most_starts(ladder: &[Rung]) -> usize {
     let mut between = 0;

@@ -132,7 +132,7 @@ fn find(carried: Option<PathBuf>, dirs: &[PathBuf]) -> Option<Toolchain> {
         .find_map(|v| make(versioned("clang", v)?, Some(versioned("llvm-spirv", v)?)))
 }
 
-/// Makes a toolchain. Returns `None` if the state of its files cannot be read at the moment,
+/// Creates a toolchain. Returns `None` if the state of its files cannot be read at the moment,
 /// without which cache entries might be mistaken for those of another compiler.
 fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Option<Toolchain> {
     let mut identity = files::stamp(&clang).ok()?;

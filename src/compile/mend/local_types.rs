@@ -118,7 +118,7 @@ mod tests {
         );
     }
 
-    /// Makes a module with one variable in local memory, and an instruction of a function.
+    /// Creates a module with one variable in local memory, and an instruction of a function.
     fn module(array: bool, inst: &[u32]) -> Vec<u32> {
         let op = |op: Op, operands: &[u32]| {
             let mut words = vec![(operands.len() as u32 + 1) << 16 | op as u32];

@@ -149,7 +149,7 @@ impl Enqueues {
         bytes
     }
 
-    /// Returns the table that all launches know.
+    /// Returns the part of the device-queue state that is the same for all launches.
     fn table(&self, device: &Device) -> Vec<u8> {
         let caps = device.backend().caps();
         let blocks = self.executable.blocks();

@@ -83,7 +83,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Makes an empty pool that allocates at least `least` bytes at a time, and no more than `limit` in all, but for one chunk.
+    /// Creates an empty pool that allocates at least `least` bytes at a time, and no more than `limit` in all, but for one chunk.
     pub fn new(placement: Placement, least: u64, limit: u64) -> Self {
         Self {
             placement,

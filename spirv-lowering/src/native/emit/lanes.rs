@@ -65,10 +65,10 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Returns the same for an operation that locks memory other threads use; returns what comes
-    /// back. Not more than some of the lanes' are written out one after the other: 16 that were
-    /// took 1.4 times as long on a Xeon where two threads met in 256 counters, as the processor
-    /// learns by an instruction's address how an operation fares.
+    /// Emits code lane by lane, as [`Self::each_lane`], for an operation that locks memory which
+    /// other threads use. Only some of the lanes are unrolled: 16 unrolled ones took 1.4 times as
+    /// long on a Xeon where two threads met in 256 counters, as the processor learns by an
+    /// instruction's address how an operation fares.
     pub(super) fn each_lane_locked(
         &mut self,
         args: &[Value],

@@ -9,7 +9,7 @@ use crate::native::layout;
 use crate::native::llvm::{LlvmType, Operand};
 
 impl Emitter<'_> {
-    /// Reads or writes texels by the runtime's functions.
+    /// Emits reads or writes of texels as calls of the runtime's functions.
     pub(super) fn texel(&mut self, inst: Inst, cx: &Context) -> Result<()> {
         let func = self.func;
         let data = &func.insts[inst];

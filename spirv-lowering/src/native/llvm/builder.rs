@@ -447,7 +447,7 @@ impl<'a> Builder<'a> {
         self.load(slot.ty, &slot.address, slot.align)
     }
 
-    /// Stores to a place on the stack.
+    /// Stores to a stack slot.
     pub fn put(&mut self, value: &Operand, slot: &StackSlot) {
         let fits = value.ty() == slot.ty;
         self.check(
