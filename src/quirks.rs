@@ -71,7 +71,7 @@ pub enum Quirk {
 /// The vendor of a driver or a compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Maker {
+pub enum Vendor {
     Llvmpipe,
     /// Another driver of Mesa whose compiler is NIR.
     Nir,
@@ -83,34 +83,34 @@ pub enum Maker {
     SpirvTarget,
     /// llvm-spirv, with the clang before it.
     Translator,
-    /// One that no row is about.
+    /// A vendor without a row.
     Other,
 }
 
-/// Which driver.
+/// The versions of a driver that have a quirk.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver {
     /// The vendor.
-    pub maker: Maker,
-    /// The first version that has it, `[0, 0, 0]`: all known.
+    pub vendor: Vendor,
+    /// The first version with the quirk; `[0, 0, 0]`: all known ones.
     pub from: [u32; 3],
-    /// The first version that has it no more; none: the newest that was looked at has it.
-    pub mended: Option<[u32; 3]>,
+    /// The first version without the quirk again; `None`: the newest that was examined has it.
+    pub fixed: Option<[u32; 3]>,
 }
 
-/// One of them.
+/// A row of the table.
 pub struct Row {
-    /// Which.
+    /// The quirk.
     pub quirk: Quirk,
-    /// In `PUMICE_QUIRKS`.
+    /// The name in `PUMICE_QUIRKS`.
     pub name: &'static str,
-    /// The drivers that have it.
+    /// The drivers that have the quirk.
     pub drivers: &'static [Driver],
     /// A further condition on the processor, if any.
     pub only: Option<fn() -> bool>,
     /// The fault, and its workaround.
     pub what: &'static str,
-    /// The tests that fail without it: part of their names in tests/api, or a place.
+    /// The tests that fail without the workaround: part of their names in tests/api, or a place.
     pub test: &'static str,
     /// Where they were seen to fail.
     pub fails_on: &'static str,
@@ -118,46 +118,46 @@ pub struct Row {
     pub again: &'static str,
 }
 
-const fn all(maker: Maker) -> Driver {
+const fn all(vendor: Vendor) -> Driver {
     Driver {
-        maker,
+        vendor,
         from: [0; 3],
-        mended: None,
+        fixed: None,
     }
 }
 
-const fn before(maker: Maker, mended: [u32; 3]) -> Driver {
+const fn before(vendor: Vendor, fixed: [u32; 3]) -> Driver {
     Driver {
-        mended: Some(mended),
-        ..all(maker)
+        fixed: Some(fixed),
+        ..all(vendor)
     }
 }
 
-const LLVMPIPE: &[Driver] = &[all(Maker::Llvmpipe)];
+const LLVMPIPE: &[Driver] = &[all(Vendor::Llvmpipe)];
 /// Before a change between Mesa 22.3.6 and 25.0.7.
-const OLD_LLVMPIPE: &[Driver] = &[before(Maker::Llvmpipe, [25, 0, 0])];
+const OLD_LLVMPIPE: &[Driver] = &[before(Vendor::Llvmpipe, [25, 0, 0])];
 /// Before Mesa 24.1.3, whichever driver.
 const OLD_NIR: &[Driver] = &[
-    before(Maker::Llvmpipe, [24, 1, 3]),
-    before(Maker::Nir, [24, 1, 3]),
+    before(Vendor::Llvmpipe, [24, 1, 3]),
+    before(Vendor::Nir, [24, 1, 3]),
 ];
 /// Whichever driver of Mesa.
-const NIR: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::Nir)];
+const NIR: &[Driver] = &[all(Vendor::Llvmpipe), all(Vendor::Nir)];
 /// Since a change between Mesa 25.0.7 and 26.2.6.
 const NEW_LLVMPIPE: &[Driver] = &[Driver {
-    maker: Maker::Llvmpipe,
+    vendor: Vendor::Llvmpipe,
     from: [25, 1, 0],
-    mended: None,
+    fixed: None,
 }];
-const NVIDIA: &[Driver] = &[all(Maker::Nvidia)];
-const SOFTWARE: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::SwiftShader)];
+const NVIDIA: &[Driver] = &[all(Vendor::Nvidia)];
+const SOFTWARE: &[Driver] = &[all(Vendor::Llvmpipe), all(Vendor::SwiftShader)];
 
-const LLVM: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::Clang)];
-const CLANG: &[Driver] = &[before(Maker::Clang, [23, 0, 0])];
+const LLVM: &[Driver] = &[all(Vendor::Llvmpipe), all(Vendor::Clang)];
+const CLANG: &[Driver] = &[before(Vendor::Clang, [23, 0, 0])];
 
-const SPIRV_TARGET: &[Driver] = &[all(Maker::SpirvTarget)];
+const SPIRV_TARGET: &[Driver] = &[all(Vendor::SpirvTarget)];
 /// Whichever compiler of OpenCL C.
-const FRONT_ENDS: &[Driver] = &[all(Maker::SpirvTarget), all(Maker::Translator)];
+const FRONT_ENDS: &[Driver] = &[all(Vendor::SpirvTarget), all(Vendor::Translator)];
 
 /// Where the rows of LLVM's SPIR-V target were seen to fail.
 const CLANG_22: &str = "clang 22.1.8";
@@ -763,20 +763,20 @@ pub struct Quirks(u64);
 
 impl Quirks {
     /// Returns the quirks of a driver of this version, with the changes of `PUMICE_QUIRKS`.
-    pub fn of(maker: Maker, version: [u32; 3]) -> Self {
+    pub fn of(vendor: Vendor, version: [u32; 3]) -> Self {
         let changes = crate::util::config::get().quirks.as_deref();
-        Self::changed(maker, version, changes.unwrap_or_default(), |word| {
+        Self::changed(vendor, version, changes.unwrap_or_default(), |word| {
             crate::log!(Error, "PUMICE_QUIRKS: unknown word `{word}`");
         })
     }
 
-    fn changed(maker: Maker, version: [u32; 3], changes: &str, unknown: impl Fn(&str)) -> Self {
+    fn changed(vendor: Vendor, version: [u32; 3], changes: &str, unknown: impl Fn(&str)) -> Self {
         let mut quirks = Self::default();
         for row in TABLE {
             let has = |driver: &Driver| {
-                driver.maker == maker
+                driver.vendor == vendor
                     && version >= driver.from
-                    && driver.mended.is_none_or(|mended| version < mended)
+                    && driver.fixed.is_none_or(|fixed| version < fixed)
             };
             quirks.set(
                 row.quirk,
@@ -837,12 +837,12 @@ pub fn document() -> String {
 impl Driver {
     fn text(&self) -> String {
         let dotted = |version: [u32; 3]| version.map(|n| n.to_string()).join(".");
-        let mut text = format!("{:?}", self.maker);
+        let mut text = format!("{:?}", self.vendor);
         if self.from != [0; 3] {
             let _ = write!(text, " from {}", dotted(self.from));
         }
-        if let Some(mended) = self.mended {
-            let _ = write!(text, " before {}", dotted(mended));
+        if let Some(fixed) = self.fixed {
+            let _ = write!(text, " before {}", dotted(fixed));
         }
         text
     }
@@ -855,23 +855,23 @@ mod tests {
     #[test]
     fn words_switch_them() {
         let of = |changes: &str| {
-            Quirks::changed(Maker::Llvmpipe, [22, 3, 0], changes, |_| panic!("unknown"))
+            Quirks::changed(Vendor::Llvmpipe, [22, 3, 0], changes, |_| panic!("unknown"))
         };
         assert!(of("").has(Quirk::LoopLimit) && !of("").has(Quirk::NegatedBounds));
         assert!(!of("-loop-limit").has(Quirk::LoopLimit));
         assert!(of("-loop-limit").has(Quirk::InactiveLanes));
-        let new = Quirks::changed(Maker::Llvmpipe, [25, 0, 7], "", |_| ());
+        let new = Quirks::changed(Vendor::Llvmpipe, [25, 0, 7], "", |_| ());
         assert!(of("").has(Quirk::LoopResults) && !new.has(Quirk::LoopResults));
         assert!(of("+negated-bounds, -inactive-lanes").has(Quirk::NegatedBounds));
-        let none = Quirks::changed(Maker::Other, [1, 0, 0], "", |_| ());
+        let none = Quirks::changed(Vendor::Other, [1, 0, 0], "", |_| ());
         assert_eq!(none, Quirks::default());
-        let clang = |version| Quirks::changed(Maker::Clang, version, "", |_| ());
-        let only = Quirks::changed(Maker::Other, [1, 0, 0], "+half-overflow", |_| ());
+        let clang = |version| Quirks::changed(Vendor::Clang, version, "", |_| ());
+        let only = Quirks::changed(Vendor::Other, [1, 0, 0], "+half-overflow", |_| ());
         assert_eq!(clang([23, 0, 0]), only);
         assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
         let count = std::cell::Cell::new(0);
         Quirks::changed(
-            Maker::Other,
+            Vendor::Other,
             [1, 0, 0],
             "-nonsense,misrounded-doubles",
             |_| count.set(count.get() + 1),

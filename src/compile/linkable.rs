@@ -2,15 +2,15 @@
 //! optimised yet.
 //!
 //! A source with a library of functions in it is better optimised when it is known that no other
-//! module calls them (see `mend/whole_program.rs`), which only clLinkProgram knows: hashcat
+//! module calls them (see `fixups/whole_program.rs`), which only clLinkProgram knows: hashcat
 //! compiles each file by itself and links it alone, and 30 of 31 seconds went into functions that
 //! no kernel used. Errors in the source are found when it is read. If the SPIR-V of all of it is
 //! needed after all, for a library or a binary, it is made then, once.
 
 use super::clang::{self, toolchain, ClSource, Header, Unoptimised};
 use super::executable::read_all;
+use super::fixups::whole_program;
 use super::language::Language;
-use super::mend::whole_program;
 use super::options::BuildOptions;
 use super::store::entries::{self, CacheKey};
 use super::store::sections;

@@ -7,8 +7,8 @@
 //!
 //! | room | what happens there | may import |
 //! |---|---|---|
-//! | [`clang`] | running clang: command lines, the ladder of retries, processes, the server | `mend` |
-//! | [`mend`] | what clang gets wrong, put right before or after it | |
+//! | [`clang`] | running clang: command lines, the attempts, processes, the server | `fixups` |
+//! | [`fixups`] | what clang gets wrong, put right before or after it | |
 //! | [`check`] | checking a module before anything reads it | |
 //! | [`store`] | caches on disk, program binaries | `clang` |
 //!
@@ -21,11 +21,11 @@ pub mod clang;
 mod dump;
 pub mod edit;
 pub mod executable;
+pub mod fixups;
 pub mod implicit;
 pub mod instance;
 pub mod language;
 pub mod linkable;
-pub mod mend;
 pub mod options;
 pub mod printf;
 pub mod spec_constants;

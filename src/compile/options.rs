@@ -182,7 +182,7 @@ impl BuildOptions {
         args.extend(self.optimisation().iter().map(|&arg| arg.to_owned()));
         args.extend(language.macros(std));
         if std.is_cxx() {
-            // Each program-scope object gets a function that destructs it (`mend/lifecycle.rs`). Work-items that wait for
+            // Each program-scope object gets a function that destructs it (`fixups/lifecycle.rs`). Work-items that wait for
             // another to make a static object would wait for ever where they run in lockstep with it: the macro
             // __cpp_threadsafe_static_init says that they do not.
             args.extend(["-fno-use-cxa-atexit", "-fno-threadsafe-statics"].map(str::to_owned));

@@ -1,12 +1,12 @@
 //! The vendor and version of a driver, as the table of quirks names them.
 
-use crate::quirks::{Maker, Quirks};
+use crate::quirks::{Quirks, Vendor};
 use ash::vk;
 
 /// Returns the quirks of a driver.
 pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
-    let maker = match id {
-        vk::DriverId::MESA_LLVMPIPE => Maker::Llvmpipe,
+    let vendor = match id {
+        vk::DriverId::MESA_LLVMPIPE => Vendor::Llvmpipe,
         vk::DriverId::MESA_RADV
         | vk::DriverId::INTEL_OPEN_SOURCE_MESA
         | vk::DriverId::MESA_TURNIP
@@ -14,12 +14,12 @@ pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
         | vk::DriverId::MESA_PANVK
         | vk::DriverId::MESA_NVK
         | vk::DriverId::MESA_DOZEN
-        | vk::DriverId::IMAGINATION_OPEN_SOURCE_MESA => Maker::Nir,
-        vk::DriverId::GOOGLE_SWIFTSHADER => Maker::SwiftShader,
-        vk::DriverId::NVIDIA_PROPRIETARY => Maker::Nvidia,
-        _ => Maker::Other,
+        | vk::DriverId::IMAGINATION_OPEN_SOURCE_MESA => Vendor::Nir,
+        vk::DriverId::GOOGLE_SWIFTSHADER => Vendor::SwiftShader,
+        vk::DriverId::NVIDIA_PROPRIETARY => Vendor::Nvidia,
+        _ => Vendor::Other,
     };
-    Quirks::of(maker, version_of(id, version))
+    Quirks::of(vendor, version_of(id, version))
 }
 
 /// Returns a driver's version in three parts, as it packs them.

@@ -1,13 +1,13 @@
 //! Running clang: OpenCL C to OpenCL SPIR-V.
 //!
 //! ```text
-//! compile --command--> ladder --process--> { server, a process of its own }
-//!            (mend)    (retries)  (limit)
+//! compile --command--> attempts --process--> { server, a process of its own }
+//!            (fixups)  (retries)  (limit)
 //! ```
 
+mod attempts;
 mod command;
 mod dependencies;
-mod ladder;
 mod limit;
 pub mod native;
 mod printed;
@@ -20,15 +20,15 @@ mod server;
 mod server;
 pub mod toolchain;
 
+use self::attempts::{spirv, Input};
 use self::command::{run_tool, FROM_SOURCE};
-use self::ladder::{spirv, Input};
 use self::scratch::Scratch;
 use self::toolchain::Toolchain;
-use super::language::{ClStd, Language};
-use super::mend::prelude::Conversions;
-use super::mend::{
+use super::fixups::prelude::Conversions;
+use super::fixups::{
     argument_info, device_queues, lifecycle, long_arrays, missing_inlines, whole_program,
 };
+use super::language::{ClStd, Language};
 use super::options::BuildOptions;
 use crate::quirks::Quirk;
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ use std::time::SystemTime;
 
 pub use server::unload;
 
-/// The revision of the output of `clang` and `mend` for the same source and options, which is part
+/// The revision of the output of `clang` and `fixups` for the same source and options, which is part
 /// of the cache key.
 pub const REVISION: u32 = 19;
 

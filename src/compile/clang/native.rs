@@ -4,7 +4,7 @@
 use super::process::{self, Finished};
 use super::toolchain::{self, Toolchain};
 use crate::compile::words::BuildFailure;
-use crate::quirks::{Maker, Quirks};
+use crate::quirks::{Quirks, Vendor};
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -157,7 +157,7 @@ impl Generator {
 
     /// Returns the quirks of the compiler.
     pub fn quirks(&self) -> Quirks {
-        Quirks::of(Maker::Clang, self.report.version)
+        Quirks::of(Vendor::Clang, self.report.version)
     }
 
     /// Returns a name for everything that decides the generated code, with vectors of `lanes`

@@ -5,7 +5,7 @@
 //! clang may be within Zig (`zig`), whose distribution has it in one file that needs no library: as
 //! `zig -cc1` it is clang's compiler, as `zig clang` its driver.
 
-use crate::quirks::{Maker, Quirks};
+use crate::quirks::{Quirks, Vendor};
 use crate::util::{config, files, library};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -140,14 +140,14 @@ fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Option<Toolchain> {
         identity += " + ";
         identity += &files::stamp(tool).ok()?;
     }
-    let maker = match llvm_spirv {
-        Some(_) => Maker::Translator,
-        None => Maker::SpirvTarget,
+    let vendor = match llvm_spirv {
+        Some(_) => Vendor::Translator,
+        None => Vendor::SpirvTarget,
     };
     // A version that the name does not say is taken for the oldest.
     let name = clang.file_stem().and_then(|name| name.to_str());
     let digits = name.and_then(|name| name.rsplit_once('-')?.1.parse().ok());
-    let quirks = Quirks::of(maker, [digits.unwrap_or(0), 0, 0]);
+    let quirks = Quirks::of(vendor, [digits.unwrap_or(0), 0, 0]);
     Some(Toolchain {
         clang,
         llvm_spirv,

@@ -344,7 +344,7 @@ fn write_images(out: &mut String) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quirks::Maker;
+    use crate::quirks::Vendor;
 
     fn prelude(source: &str) -> Option<String> {
         let mut conversions = Conversions::default();
@@ -376,7 +376,7 @@ mod tests {
         conversions.scan(
             "convert_int(x); clock_read_device(); async_work_group_copy_2D2D(a); read_imagei(a)",
         );
-        conversions.keep(Quirks::of(Maker::Translator, [15, 0, 0]));
+        conversions.keep(Quirks::of(Vendor::Translator, [15, 0, 0]));
         let text = conversions.prelude().unwrap_or_default();
         assert!(!text.contains("define convert_int") && !text.contains("read_imagei"));
         assert!(text.contains("ulong clock_read_device(void);"));

@@ -7,8 +7,8 @@
 //! |---|---|---|
 //! | read: the source to IR without passes | it may have a library of functions, or says `__attribute__((used))` | 1 |
 //! | the attempts | always | 9, with llvm-spirv 6 |
-//! | read and the attempts again | the SPIR-V lacks `inline` functions of the source (`mend/missing_inlines.rs`) | as above |
-//! | long arrays: the source to IR once more, which shows their lengths (`mend/long_arrays.rs`) | the source may have arrays of 2^32 elements | 1 |
+//! | read and the attempts again | the SPIR-V lacks `inline` functions of the source (`fixups/missing_inlines.rs`) | as above |
+//! | long arrays: the source to IR once more, which shows their lengths (`fixups/long_arrays.rs`) | the source may have arrays of 2^32 elements | 1 |
 //! | describe: the types of the kernels' arguments in the source | requested, or `vec_type_hint` | 1 |
 //!
 //! So one source starts at most 22 compilers (`MOST_STARTS`, with the tests), one after the other;
@@ -18,7 +18,7 @@
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
 use super::Prepared;
-use crate::compile::mend::{
+use crate::compile::fixups::{
     crash_reports, cut_alignments, device_queues, finite_numbers, lines, local_types,
     lost_truncations, wide_integers,
 };
@@ -66,7 +66,7 @@ enum For {
 
 /// One attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rung {
+pub struct Attempt {
     /// The description of its difference.
     pub what: &'static str,
     /// The causes, one of which must have occurred.
@@ -76,7 +76,7 @@ pub struct Rung {
     /// Set to optimise even if the application wants no optimisation.
     optimise: bool,
     passes: &'static [&'static str],
-    /// Set if conversions are separated (`mend/lost_truncations.rs`), as they are where nothing is
+    /// Set if conversions are separated (`fixups/lost_truncations.rs`), as they are where nothing is
     /// optimised.
     separates: bool,
     /// Set if the compiler's messages go to the build log, which does not have them yet.
@@ -87,7 +87,7 @@ pub struct Rung {
     pub starts: usize,
 }
 
-const FIRST: Rung = Rung {
+const FIRST: Attempt = Attempt {
     what: "all passes",
     after: &[Cause::Begin],
     programs: For::All,
@@ -101,12 +101,12 @@ const FIRST: Rung = Rung {
 };
 
 /// The attempts with clang alone. Each makes SPIR-V. Where that shows that variables in local
-/// memory lost their types (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of
+/// memory lost their types (`fixups/local_types.rs`), it makes IR with initial values, and SPIR-V of
 /// that: three starts. With `-g` it makes the IR at once, and writes the lines into it
-/// (`mend/lines.rs`).
-pub const OWN_TARGET: [Rung; 6] = [
-    Rung { starts: 3, ..FIRST },
-    Rung {
+/// (`fixups/lines.rs`).
+pub const OWN_TARGET: [Attempt; 6] = [
+    Attempt { starts: 3, ..FIRST },
+    Attempt {
         what: "with separated conversions",
         after: &[Cause::Invalid],
         programs: For::Optimised,
@@ -116,7 +116,7 @@ pub const OWN_TARGET: [Rung; 6] = [
         starts: 2,
         ..FIRST
     },
-    Rung {
+    Attempt {
         // It makes vectors of unions, of any length.
         what: "without scalar replacement of aggregates",
         after: &[Cause::GaveUp],
@@ -134,7 +134,7 @@ pub const OWN_TARGET: [Rung; 6] = [
         starts: 3,
         ..FIRST
     },
-    Rung {
+    Attempt {
         what: "without values computed behind loops",
         after: &[Cause::TooWide],
         programs: For::Optimised,
@@ -151,7 +151,7 @@ pub const OWN_TARGET: [Rung; 6] = [
         starts: 3,
         ..FIRST
     },
-    Rung {
+    Attempt {
         starts: 3,
         ..AFTER_ALL
     },
@@ -159,11 +159,11 @@ pub const OWN_TARGET: [Rung; 6] = [
 ];
 
 /// The attempts with clang and llvm-spirv: two starts each.
-pub const TRANSLATOR: [Rung; 3] = [
-    Rung { starts: 2, ..FIRST },
+pub const TRANSLATOR: [Attempt; 3] = [
+    Attempt { starts: 2, ..FIRST },
     AFTER_ALL,
     // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
-    Rung {
+    Attempt {
         starts: 2,
         ..NO_PASSES_AT_ALL
     },
@@ -171,7 +171,7 @@ pub const TRANSLATOR: [Rung; 3] = [
 
 /// The attempt that optimises an unoptimised program: variables in private memory sometimes crash
 /// the translator (samplers), and optimisation removes them.
-const AFTER_ALL: Rung = Rung {
+const AFTER_ALL: Attempt = Attempt {
     what: "optimised after all",
     after: &[Cause::GaveUp, Cause::Invalid],
     programs: For::Unoptimised,
@@ -184,7 +184,7 @@ const AFTER_ALL: Rung = Rung {
 };
 
 /// The attempt without LLVM's passes, which leaves optimisation to Pumice's.
-const NO_PASSES_AT_ALL: Rung = Rung {
+const NO_PASSES_AT_ALL: Attempt = Attempt {
     what: "no passes",
     after: &[Cause::GaveUp, Cause::TooWide, Cause::Invalid, Cause::Again],
     from: StartsFrom::Source,
@@ -198,16 +198,16 @@ const NO_PASSES_AT_ALL: Rung = Rung {
 /// Returns the most compilers that one compilation starts: after the first attempt one for its
 /// cause, then the last.
 #[cfg(test)]
-const fn most_starts(ladder: &[Rung]) -> usize {
+const fn most_starts(attempts: &[Attempt]) -> usize {
     let mut between = 0;
     let mut at = 1;
-    while at + 1 < ladder.len() {
-        if ladder[at].starts > between {
-            between = ladder[at].starts;
+    while at + 1 < attempts.len() {
+        if attempts[at].starts > between {
+            between = attempts[at].starts;
         }
         at += 1;
     }
-    ladder[0].starts + between + ladder[ladder.len() - 1].starts
+    attempts[0].starts + between + attempts[attempts.len() - 1].starts
 }
 
 /// The most compilers that one source starts: read, the attempts, both again, long arrays,
@@ -217,7 +217,7 @@ const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 2;
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Attempt {
+enum AttemptOutcome {
     Good(Vec<u32>),
     TooWide(Vec<u32>),
     /// The SPIR-V is not valid, for this reason.
@@ -227,41 +227,41 @@ enum Attempt {
     Refused,
 }
 
-/// Makes the attempts in order. `attempt` makes one, and returns its outcome and its messages.
-fn climb(
-    ladder: &[Rung],
+/// Makes the attempts in order. `run_one` makes one, and returns its outcome and its messages.
+fn run_attempts(
+    attempts: &[Attempt],
     opt_disable: bool,
     log: &mut String,
-    mut attempt: impl FnMut(&Rung) -> (Attempt, String),
+    mut run_one: impl FnMut(&Attempt) -> (AttemptOutcome, String),
 ) -> Result<Vec<u32>, ()> {
     let mut cause = Cause::Begin;
-    for rung in ladder {
-        let meant = match rung.programs {
+    for attempt in attempts {
+        let meant = match attempt.programs {
             For::All => true,
             For::Optimised => !opt_disable,
             For::Unoptimised => opt_disable,
         };
-        if !meant || !rung.after.contains(&cause) {
+        if !meant || !attempt.after.contains(&cause) {
             continue;
         }
-        let (outcome, said) = attempt(rung);
-        if rung.heard {
+        let (outcome, said) = run_one(attempt);
+        if attempt.heard {
             *log += &said;
         }
         let failed = match outcome {
-            Attempt::Good(words) => return Ok(words),
-            Attempt::TooWide(words) if rung.last => return Ok(words),
-            Attempt::TooWide(_) => Cause::TooWide,
-            Attempt::Invalid(why) => {
-                if rung.last {
+            AttemptOutcome::Good(words) => return Ok(words),
+            AttemptOutcome::TooWide(words) if attempt.last => return Ok(words),
+            AttemptOutcome::TooWide(_) => Cause::TooWide,
+            AttemptOutcome::Invalid(why) => {
+                if attempt.last {
                     *log += &format!("error: the compiler made invalid SPIR-V: {why}\n");
                 }
                 Cause::Invalid
             }
-            Attempt::GaveUp => Cause::GaveUp,
+            AttemptOutcome::GaveUp => Cause::GaveUp,
             // The source is at fault, unless it was taken before.
-            Attempt::Refused if cause == Cause::Begin => return Err(()),
-            Attempt::Refused => Cause::Again,
+            AttemptOutcome::Refused if cause == Cause::Begin => return Err(()),
+            AttemptOutcome::Refused => Cause::Again,
         };
         cause = if cause == Cause::Begin {
             failed
@@ -317,24 +317,28 @@ pub fn spirv(
         opt_disable: false,
         ..options.clone()
     };
-    let attempt = |rung: &Rung| {
-        let input = match rung.from {
+    let run_one = |attempt: &Attempt| {
+        let input = match attempt.from {
             StartsFrom::Given => given,
             StartsFrom::Source => source,
         };
-        let options = if rung.optimise { &optimised } else { options };
+        let options = if attempt.optimise {
+            &optimised
+        } else {
+            options
+        };
         let mut said = String::new();
         let outcome = match &toolchain.llvm_spirv {
-            Some(tool) => translated(toolchain, tool, input, options, rung, &mut said),
-            None => by_own_target(toolchain, input, options, rung, &mut said),
+            Some(tool) => translated(toolchain, tool, input, options, attempt, &mut said),
+            None => by_own_target(toolchain, input, options, attempt, &mut said),
         };
         (outcome, said)
     };
-    let ladder: &[Rung] = match toolchain.llvm_spirv {
+    let attempts: &[Attempt] = match toolchain.llvm_spirv {
         Some(_) => &TRANSLATOR,
         None => &OWN_TARGET,
     };
-    climb(ladder, options.opt_disable, log, attempt)
+    run_attempts(attempts, options.opt_disable, log, run_one)
 }
 
 fn translated(
@@ -342,31 +346,31 @@ fn translated(
     tool: &Path,
     input: &Input<'_>,
     options: &BuildOptions,
-    rung: &Rung,
+    attempt: &Attempt,
     said: &mut String,
-) -> Attempt {
-    let args = [rung.passes, &["-emit-llvm-bc"]].concat();
+) -> AttemptOutcome {
+    let args = [attempt.passes, &["-emit-llvm-bc"]].concat();
     let Ok(bitcode) = input.run(toolchain, options, &args, said) else {
-        return Attempt::Refused;
+        return AttemptOutcome::Refused;
     };
     let mut of_translator = String::new();
     let object = run_tool(command::translator(tool), &bitcode, &mut of_translator);
     let words = object.and_then(|object| words_of(&object, &mut of_translator));
     // The last word of the translator is that of the build.
-    if rung.last {
+    if attempt.last {
         *said += &of_translator;
     }
-    words.map_or(Attempt::GaveUp, |words| judged(toolchain, words))
+    words.map_or(AttemptOutcome::GaveUp, |words| judged(toolchain, words))
 }
 
 /// Validates the SPIR-V that an attempt made.
-fn judged(toolchain: &Toolchain, words: Vec<u32>) -> Attempt {
+fn judged(toolchain: &Toolchain, words: Vec<u32>) -> AttemptOutcome {
     if toolchain.quirks.has(Quirk::WideIntegers) && wide_integers::present(&words) {
-        return Attempt::TooWide(words);
+        return AttemptOutcome::TooWide(words);
     }
     match Program::read(&words, &ReadOptions::default()) {
-        Err(error @ LowerError::InvalidInput { .. }) => Attempt::Invalid(error.to_string()),
-        _ => Attempt::Good(words),
+        Err(error @ LowerError::InvalidInput { .. }) => AttemptOutcome::Invalid(error.to_string()),
+        _ => AttemptOutcome::Good(words),
     }
 }
 
@@ -374,23 +378,23 @@ fn by_own_target(
     toolchain: &Toolchain,
     input: &Input<'_>,
     options: &BuildOptions,
-    rung: &Rung,
+    attempt: &Attempt,
     said: &mut String,
-) -> Attempt {
-    match run_own_target(toolchain, input, options, rung, said) {
+) -> AttemptOutcome {
+    match run_own_target(toolchain, input, options, attempt, said) {
         Ok(words) => judged(toolchain, words),
         Err(()) => {
             let (errors, crashed) = crash_reports::split(said);
             let gave_up = crashed && toolchain.quirks.has(Quirk::GivesUp);
-            if gave_up && !rung.last {
+            if gave_up && !attempt.last {
                 *said = format!(
                     "{errors}note: the compiler gave up on the optimised program; compiled again with fewer passes\n"
                 );
             }
             if gave_up {
-                Attempt::GaveUp
+                AttemptOutcome::GaveUp
             } else {
-                Attempt::Refused
+                AttemptOutcome::Refused
             }
         }
     }
@@ -400,14 +404,14 @@ fn run_own_target(
     toolchain: &Toolchain,
     input: &Input<'_>,
     options: &BuildOptions,
-    rung: &Rung,
+    attempt: &Attempt,
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
-    let passes = rung.passes;
+    let passes = attempt.passes;
     let has = |quirk| toolchain.quirks.has(quirk);
     let lines = options.debug && has(Quirk::LostLines);
     let blocks = input.has_blocks() && has(Quirk::DeviceQueues);
-    let separates = has(Quirk::LostTruncations) && (rung.separates || options.opt_disable);
+    let separates = has(Quirk::LostTruncations) && (attempt.separates || options.opt_disable);
     let mut quiet: &[&str] = &[];
     if !lines && !blocks && !separates {
         let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
@@ -473,56 +477,57 @@ mod tests {
 
     /// Returns the attempts that are made for these outcomes, the result, and the messages.
     fn tried(
-        ladder: &[Rung],
+        attempts: &[Attempt],
         opt_disable: bool,
-        outcomes: &[Attempt],
+        outcomes: &[AttemptOutcome],
     ) -> (Vec<&'static str>, Result<Vec<u32>, ()>, String) {
-        let (mut rungs, mut log) = (Vec::new(), String::new());
-        let result = climb(ladder, opt_disable, &mut log, |rung| {
-            let outcome = outcomes.get(rungs.len()).expect("no more attempts");
-            rungs.push(rung.what);
-            (outcome.clone(), format!("{};", rungs.len()))
+        let (mut tried, mut log) = (Vec::new(), String::new());
+        let result = run_attempts(attempts, opt_disable, &mut log, |attempt| {
+            let outcome = outcomes.get(tried.len()).expect("no more attempts");
+            tried.push(attempt.what);
+            (outcome.clone(), format!("{};", tried.len()))
         });
-        assert_eq!(rungs.len(), outcomes.len());
-        (rungs, result, log)
+        assert_eq!(tried.len(), outcomes.len());
+        (tried, result, log)
     }
 
     #[test]
-    fn each_cause_has_its_rung() {
-        use Attempt::{GaveUp, Good, Invalid, Refused, TooWide};
+    fn each_cause_has_its_attempt() {
+        use AttemptOutcome::{GaveUp, Good, Invalid, Refused, TooWide};
         let good = || Good(vec![1]);
         let wide = || TooWide(vec![2]);
         let invalid = || Invalid("why".to_owned());
-        let [all, separated, less, counters, after_all, plain] = OWN_TARGET.map(|rung| rung.what);
-        let own = |outcomes: &[Attempt]| tried(&OWN_TARGET, false, outcomes);
+        let [all, separated, less, counters, after_all, plain] =
+            OWN_TARGET.map(|attempt| attempt.what);
+        let own = |outcomes: &[AttemptOutcome]| tried(&OWN_TARGET, false, outcomes);
         assert_eq!(own(&[good()]), (vec![all], Ok(vec![1]), "1;".into()));
         assert_eq!(own(&[Refused]), (vec![all], Err(()), "1;".into()));
-        let mended = (vec![all, less], Ok(vec![1]), "1;".into());
-        assert_eq!(own(&[GaveUp, good()]), mended);
-        let mended = (vec![all, counters], Ok(vec![1]), "1;".into());
-        assert_eq!(own(&[wide(), good()]), mended);
+        let repaired = (vec![all, less], Ok(vec![1]), "1;".into());
+        assert_eq!(own(&[GaveUp, good()]), repaired);
+        let repaired = (vec![all, counters], Ok(vec![1]), "1;".into());
+        assert_eq!(own(&[wide(), good()]), repaired);
         for second in [wide(), GaveUp, Refused, invalid()] {
-            for (first, rung) in [(GaveUp, less), (wide(), counters), (invalid(), separated)] {
-                let rungs = vec![all, rung, plain];
+            for (first, attempt) in [(GaveUp, less), (wide(), counters), (invalid(), separated)] {
+                let list = vec![all, attempt, plain];
                 let outcomes = |last| [first.clone(), second.clone(), last];
-                let good = (rungs.clone(), Ok(vec![1]), "1;3;".to_owned());
+                let good = (list.clone(), Ok(vec![1]), "1;3;".to_owned());
                 assert_eq!(own(&outcomes(Good(vec![1]))), good);
                 // The last is taken as it is.
-                let wide = (rungs.clone(), Ok(vec![2]), "1;3;".to_owned());
+                let wide = (list.clone(), Ok(vec![2]), "1;3;".to_owned());
                 assert_eq!(own(&outcomes(TooWide(vec![2]))), wide);
                 // But never what is invalid.
                 let (_, refused, log) = own(&outcomes(invalid()));
                 assert!(refused.is_err() && log.ends_with("invalid SPIR-V: why\n"));
-                assert_eq!(own(&outcomes(GaveUp)), (rungs, Err(()), "1;3;".to_owned()));
+                assert_eq!(own(&outcomes(GaveUp)), (list, Err(()), "1;3;".to_owned()));
             }
         }
         for first in [GaveUp, invalid()] {
             let unoptimised = tried(&OWN_TARGET, true, &[first.clone(), GaveUp, good()]);
-            let rungs = vec![all, after_all, plain];
-            assert_eq!(unoptimised, (rungs, Ok(vec![1]), "1;3;".into()));
+            let list = vec![all, after_all, plain];
+            assert_eq!(unoptimised, (list, Ok(vec![1]), "1;3;".into()));
             assert_eq!(tried(&TRANSLATOR, false, &[first, good()]).0, [all, plain]);
         }
-        let translator = |off, outcomes: &[Attempt]| tried(&TRANSLATOR, off, outcomes).0;
+        let translator = |off, outcomes: &[AttemptOutcome]| tried(&TRANSLATOR, off, outcomes).0;
         let after_all = [all, after_all, plain];
         assert_eq!(translator(true, &[GaveUp, GaveUp, good()]), after_all);
         assert_eq!(translator(true, &[GaveUp, Refused, GaveUp]), after_all);
@@ -532,19 +537,19 @@ mod tests {
     #[test]
     fn starts_are_bounded() {
         let outcomes = [
-            Attempt::Good(Vec::new()),
-            Attempt::TooWide(Vec::new()),
-            Attempt::GaveUp,
-            Attempt::Refused,
-            Attempt::Invalid(String::new()),
+            AttemptOutcome::Good(Vec::new()),
+            AttemptOutcome::TooWide(Vec::new()),
+            AttemptOutcome::GaveUp,
+            AttemptOutcome::Refused,
+            AttemptOutcome::Invalid(String::new()),
         ];
-        for (ladder, most) in [(&OWN_TARGET[..], 9), (&TRANSLATOR[..], 6)] {
-            assert_eq!(most_starts(ladder), most);
+        for (attempts, most) in [(&OWN_TARGET[..], 9), (&TRANSLATOR[..], 6)] {
+            assert_eq!(most_starts(attempts), most);
             let mut reached = 0;
             for chosen in 0..5usize.pow(4) * 2 {
                 let (mut starts, mut number) = (0, chosen / 2);
-                let _ = climb(ladder, chosen % 2 == 1, &mut String::new(), |rung| {
-                    starts += rung.starts;
+                let _ = run_attempts(attempts, chosen % 2 == 1, &mut String::new(), |attempt| {
+                    starts += attempt.starts;
                     let outcome = outcomes[number % 5].clone();
                     number /= 5;
                     (outcome, String::new())
