@@ -83,7 +83,7 @@ pub struct FakeDevice {
 }
 
 impl FakeDevice {
-    /// Returns a device whose memory the host reaches as the arguments say.
+    /// Creates a device whose memory the host reaches as the arguments say.
     pub fn new(reach: Reach) -> Arc<Self> {
         let caps = Caps {
             name: "fake".into(),

@@ -49,7 +49,7 @@ impl NativeKernel {
         })
     }
 
-    /// Returns the buffers.
+    /// Returns the buffers whose addresses are in the arguments.
     pub fn buffers(&self) -> &[Ref<Mem>] {
         &self.buffers
     }

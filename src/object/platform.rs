@@ -37,7 +37,7 @@ impl Platform {
         Self::new(backends)
     }
 
-    /// Returns a platform over these devices.
+    /// Creates a platform over these devices.
     pub fn new(backends: Vec<Arc<dyn backend::Device>>) -> Ref<Self> {
         Object::new_cyclic(|platform| Self {
             devices: backends

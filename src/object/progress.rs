@@ -35,7 +35,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns the progress of a new queue.
+    /// Creates the progress of a new queue.
     pub fn new(timeline: Arc<dyn Timeline>, throttle: Throttle) -> Self {
         Self {
             timeline,

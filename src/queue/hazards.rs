@@ -144,7 +144,8 @@ mod tests {
     use super::*;
     use smallvec::smallvec;
 
-    /// Every range that overlaps is found, whatever lies between, and the last task is the one to wait for.
+    /// Checks that every range that overlaps is found, whatever lies between, and that the last
+    /// task is the one to wait for.
     #[test]
     fn overlapping_ranges_are_found() {
         let mut tasks = HostTasks::default();

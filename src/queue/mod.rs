@@ -206,7 +206,7 @@ impl Wanted {
 }
 
 impl Queue {
-    /// Returns a queue of the host's, by properties as for [`create`].
+    /// Creates a queue of the host's, by properties as for [`create`].
     pub fn new(
         context: &Ref<Context>,
         device: &Ref<Device>,

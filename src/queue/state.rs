@@ -99,7 +99,7 @@ pub struct QueueState {
 }
 
 impl QueueState {
-    /// Returns the state of a new queue.
+    /// Creates the state of a new queue.
     pub fn new(
         stream: Box<dyn Stream>,
         progress: Arc<Progress>,

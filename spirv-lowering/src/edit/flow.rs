@@ -20,7 +20,7 @@ pub struct DispatchBlock {
 }
 
 impl DispatchBlock {
-    /// Returns the position of the parameters of a target.
+    /// Returns the position of a target's parameters among those of the block.
     pub fn slot(&self, target: Block) -> Option<usize> {
         self.targets
             .iter()

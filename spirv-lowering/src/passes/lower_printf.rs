@@ -45,7 +45,7 @@ pub struct RecordLayout {
 }
 
 impl RecordLayout {
-    /// Returns the layout of a site's records.
+    /// Creates the layout of a site's records.
     pub fn new(site: &PrintfSite) -> Self {
         let mut size: u32 = 8;
         let offsets = site

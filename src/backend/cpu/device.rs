@@ -38,7 +38,7 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// Returns the device of this machine.
+    /// Creates the device of this machine.
     pub fn new(machine: &Machine) -> Self {
         let lanes = machine.lanes();
         let target = Target {

@@ -45,7 +45,7 @@ pub struct CpuTimeline {
 }
 
 impl CpuTimeline {
-    /// Returns a timeline at 0.
+    /// Creates a timeline at 0.
     pub fn new() -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),

@@ -28,7 +28,7 @@ pub struct Track {
 }
 
 impl Track {
-    /// Returns the track of a new stream.
+    /// Creates the track of a new stream.
     pub fn new(timeline: &Arc<CpuTimeline>, pool: &Arc<Pool>) -> Arc<Self> {
         let track = Arc::new(Self {
             state: Mutex::default(),

@@ -29,7 +29,7 @@ pub struct Clock {
 const CLOCK_AGE_NS: u64 = 1_000_000_000;
 
 impl Clock {
-    /// Returns the clock of a device.
+    /// Creates the clock of a device.
     pub fn new(device: &LogicalDevice) -> Self {
         let adapter = &device.adapter;
         let instance = &adapter.instance.raw;

@@ -196,7 +196,7 @@ pub fn address_of(device: &LogicalDevice, buffer: vk::Buffer) -> u64 {
     unsafe { device.raw.get_buffer_device_address(&info) }
 }
 
-/// Allocates memory.
+/// Allocates memory of `size` bytes in a heap for its placement.
 pub fn allocate(heaps: &Arc<Heaps>, size: u64, placement: Placement) -> Result<Arc<VulkanMemory>> {
     let device = &heaps.device;
     let out_of_memory = DeviceError::OutOfDeviceMemory { size };

@@ -33,7 +33,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Returns the queues that the device was made with.
+    /// Collects the queues that the device was created with.
     pub fn new(device: &Arc<LogicalDevice>) -> Self {
         let queue_family = device.adapter.queue_family;
         Self {

@@ -30,7 +30,7 @@ pub struct Texels {
 }
 
 impl Texels {
-    /// Returns the texels of a stored format. The layout is not defined yet.
+    /// Creates the texels of a stored format. The layout is not defined yet.
     pub fn new(
         heaps: &Arc<Heaps>,
         desc: &ImageDesc,

@@ -36,7 +36,8 @@ pub fn dim_of(kind: cl_mem_object_type) -> Option<ImageDim> {
     })
 }
 
-/// Returns true if images of this geometry with these flags may be of a format.
+/// Returns true if a pixel format with this support may be that of images of this geometry with
+/// these flags.
 pub(super) fn allows(support: &Support, dim: ImageDim, flags: cl_mem_flags) -> bool {
     let access = support.access(dim);
     // Pixels that share bytes are made with CL_MEM_READ_ONLY alone.

@@ -73,7 +73,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Returns the store of a new object in a context with these memories, as the methods get them, too. `initial` is how it begins: the
+    /// Creates the store of a new object in a context with these memories, as the methods get them, too. `initial` is how it begins: the
     /// application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
     pub fn new(
         all: &Memories,

@@ -69,7 +69,7 @@ fn boxes(mut range: Range<u64>, width: u32, height: u32) -> Vec<ImageRegion> {
 }
 
 impl Texels {
-    /// Returns the images of an object that is in no memory yet. `host`: its initial contents, packed, where they are kept.
+    /// Creates the images of an object that is in no memory yet. `host`: its initial contents, packed, where they are kept.
     pub(super) fn new(all: &Memories, desc: ImageDesc, host: Option<Vec<u8>>) -> Arc<Self> {
         let [_, height, depth] = extent(&desc).map(u64::from);
         let newest = Newest::new(height * depth);

@@ -204,7 +204,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Returns an executor without a thread.
+    /// Creates an executor without a thread.
     pub fn new(progress: Arc<Progress>) -> Arc<Self> {
         Arc::new(Self {
             inbox: Mutex::default(),

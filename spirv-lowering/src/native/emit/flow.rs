@@ -209,7 +209,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Returns a slot for a mask of lanes, which starts empty.
+    /// Creates a stack slot for a mask of lanes, which starts empty.
     fn lanes_slot(&mut self) -> StackSlot {
         let ty = self.mask_type();
         let slot = self.llvm.slot(ty);

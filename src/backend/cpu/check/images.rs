@@ -14,7 +14,7 @@ pub struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    /// Returns the images that descriptors refer to.
+    /// Collects the images that descriptors refer to.
     ///
     /// # Safety
     /// They live as long as this, and the launch may read and write them.
