@@ -44,6 +44,41 @@ pub fn err<T>(code: cl_int, what: impl Into<Cow<'static, str>>) -> ClResult<T> {
     Err(ClError::new(code, what))
 }
 
+/// Returns an error from the function unless a condition holds: `ensure!(size > 0, CL_INVALID_VALUE, "the size is 0")`.
+#[macro_export]
+macro_rules! ensure {
+    ($holds:expr, $code:expr, $($what:tt)+) => {
+        match $holds {
+            true => {}
+            false => return $crate::error::err($code, $crate::error::text(format_args!($($what)+))),
+        }
+    };
+}
+pub use crate::ensure;
+
+/// Returns the text of a message, which is only put together if it has parts.
+pub fn text(message: std::fmt::Arguments<'_>) -> Cow<'static, str> {
+    match message.as_str() {
+        Some(text) => text.into(),
+        None => message.to_string().into(),
+    }
+}
+
+/// An option whose lack is an error.
+pub trait OrErr<T> {
+    /// Returns the value, or an error with a code and a reason.
+    fn or_err(self, code: cl_int, what: impl Into<Cow<'static, str>>) -> ClResult<T>;
+}
+
+impl<T> OrErr<T> for Option<T> {
+    fn or_err(self, code: cl_int, what: impl Into<Cow<'static, str>>) -> ClResult<T> {
+        match self {
+            Some(value) => Ok(value),
+            None => err(code, what),
+        }
+    }
+}
+
 impl From<DeviceError> for ClError {
     fn from(error: DeviceError) -> Self {
         let code = match &error {

@@ -442,7 +442,7 @@ impl Stream for FakeStream {
             Op::Copy { src, dst, region } => Step::Copy(src.clone(), dst.clone(), region),
             Op::Fill { dst, pattern } => Step::Fill(dst.clone(), pattern.to_vec()),
             Op::Update { dst, data } => Step::Update(dst.clone(), data.to_vec()),
-            Op::ImageToMemory { .. } | Op::MemoryToImage { .. } | Op::ImageCopy { .. } => {
+            Op::CopyTexels { .. } | Op::ImageCopy { .. } => {
                 return Err(DeviceError::Unsupported("images".into()))
             }
             Op::Call { .. } => return Err(DeviceError::Unsupported("native kernels".into())),

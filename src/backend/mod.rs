@@ -129,6 +129,10 @@ pub struct Replay {
 pub trait Timeline: Send + Sync {
     /// Returns the value reached, without waiting. An error means that the device was lost.
     fn completed(&self) -> Result<u64>;
+    /// Returns true if a value is reached, as far as is known.
+    fn has_reached(&self, value: u64) -> bool {
+        self.completed().is_ok_and(|now| now >= value)
+    }
     /// Returns why the command with this value, which is reached, has failed, if it has. The failure is that command's alone:
     /// the value is reached like any other.
     fn failure(&self, value: u64) -> Option<DeviceError> {

@@ -55,6 +55,38 @@ impl BufferCopy {
             dst_slice_pitch: bytes,
         }
     }
+
+    /// Returns the bytes that are copied.
+    pub fn total(&self) -> u64 {
+        self.bytes * self.rows * self.slices
+    }
+
+    /// Returns the bytes from the first to the last that is read.
+    pub fn src_span(&self) -> u64 {
+        self.span(self.src_row_pitch, self.src_slice_pitch)
+    }
+
+    /// Returns the bytes from the first to the last that is written.
+    pub fn dst_span(&self) -> u64 {
+        self.span(self.dst_row_pitch, self.dst_slice_pitch)
+    }
+
+    fn span(&self, row_pitch: u64, slice_pitch: u64) -> u64 {
+        (self.slices.max(1) - 1) * slice_pitch + (self.rows.max(1) - 1) * row_pitch + self.bytes
+    }
+
+    /// Returns the copy back.
+    pub fn reversed(&self) -> Self {
+        Self {
+            src_offset: self.dst_offset,
+            dst_offset: self.src_offset,
+            src_row_pitch: self.dst_row_pitch,
+            src_slice_pitch: self.dst_slice_pitch,
+            dst_row_pitch: self.src_row_pitch,
+            dst_slice_pitch: self.src_slice_pitch,
+            ..*self
+        }
+    }
 }
 
 /// How an operation is ordered against earlier ones of the same stream.
@@ -129,32 +161,18 @@ pub enum Op<'a> {
         #[allow(missing_docs)]
         data: &'a [u8],
     },
-    /// Image to memory, rows `row_texels` pixels and slices or layers `slice_rows` rows apart (0: packed). Offset and
-    /// pixel size fit.
-    ImageToMemory {
+    /// Copies a box of an image to memory, or back.
+    CopyTexels {
         #[allow(missing_docs)]
         image: &'a Arc<dyn DeviceImage>,
         #[allow(missing_docs)]
         region: ImageRegion,
-        #[allow(missing_docs)]
-        dst: &'a Slice,
-        #[allow(missing_docs)]
-        row_texels: u32,
-        #[allow(missing_docs)]
-        slice_rows: u32,
-    },
-    /// Memory to image, likewise.
-    MemoryToImage {
-        #[allow(missing_docs)]
-        src: &'a Slice,
-        #[allow(missing_docs)]
-        row_texels: u32,
-        #[allow(missing_docs)]
-        slice_rows: u32,
-        #[allow(missing_docs)]
-        image: &'a Arc<dyn DeviceImage>,
-        #[allow(missing_docs)]
-        region: ImageRegion,
+        /// The offset is a multiple of the pixel size.
+        memory: &'a Slice,
+        /// Pixels from row to row and rows from slice to slice, or layer to layer, in memory; 0: packed.
+        pitches: (u32, u32),
+        /// The image is the destination.
+        to_image: bool,
     },
     /// Image to image of the same format; both one-dimensional or both not. The regions do not overlap.
     ImageCopy {
@@ -180,4 +198,23 @@ pub enum Op<'a> {
     Marker,
     /// Keeps a resource alive until the batch has completed.
     Keep(Arc<dyn std::any::Any + Send + Sync>),
+}
+
+impl<'a> Op<'a> {
+    /// Returns the copy of a box of an image to packed memory, or back.
+    pub fn copy_packed(
+        image: &'a Arc<dyn DeviceImage>,
+        region: ImageRegion,
+        memory: &'a Slice,
+        to_image: bool,
+    ) -> Self {
+        let pitches = (0, 0);
+        Self::CopyTexels {
+            image,
+            region,
+            memory,
+            pitches,
+            to_image,
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The accesses of a command to the host's memory, and who makes them: the input of the queue's `hazards`.
 
-use super::{extent, HostSide, Work};
-use crate::backend::BufferCopy;
+use super::{HostSide, Work};
 use crate::handle::Ref;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
@@ -29,16 +28,6 @@ pub enum HostAccess {
     Shared,
     /// Any memory.
     Anything,
-}
-
-fn source(host: &HostSide, region: &BufferCopy) -> Range<usize> {
-    let first = host.base.wrapping_add(region.src_offset as usize);
-    extent(first, region, region.src_row_pitch, region.src_slice_pitch)
-}
-
-fn destination(host: &HostSide, region: &BufferCopy) -> Range<usize> {
-    let first = host.base.wrapping_add(region.dst_offset as usize);
-    extent(first, region, region.dst_row_pitch, region.dst_slice_pitch)
 }
 
 impl Work {
@@ -85,25 +74,25 @@ impl Work {
         let mut ranges = Ranges::new();
         let add = |ranges: &mut Ranges, mem: &Ref<Mem>| ranges.extend(mem.host_range());
         match self {
-            Self::Read { mem, host, region } => {
-                add(&mut ranges, mem);
-                ranges.push(destination(host, region));
-            }
-            Self::Write { mem, host, region } => {
-                add(&mut ranges, mem);
-                ranges.push(source(host, region));
-            }
-            Self::ReadImage {
-                mem, host, rows, ..
+            Self::Read { mem, host, region }
+            | Self::ReadImage {
+                mem,
+                host,
+                rows: region,
+                ..
             } => {
                 add(&mut ranges, mem);
-                ranges.push(destination(host, rows));
+                ranges.push(host.written_range(region));
             }
-            Self::WriteImage {
-                mem, host, rows, ..
+            Self::Write { mem, host, region }
+            | Self::WriteImage {
+                mem,
+                host,
+                rows: region,
+                ..
             } => {
                 add(&mut ranges, mem);
-                ranges.push(source(host, rows));
+                ranges.push(host.read_range(region));
             }
             Self::Copy { src, dst, .. } | Self::CopyImage { src, dst, .. } => {
                 add(&mut ranges, src);

@@ -112,19 +112,6 @@ fn rows(
     })
 }
 
-/// Returns the same with source and destination changed.
-pub fn reversed(copy: &BufferCopy) -> BufferCopy {
-    BufferCopy {
-        src_offset: copy.dst_offset,
-        dst_offset: copy.src_offset,
-        src_row_pitch: copy.dst_row_pitch,
-        src_slice_pitch: copy.dst_slice_pitch,
-        dst_row_pitch: copy.src_row_pitch,
-        dst_slice_pitch: copy.src_slice_pitch,
-        ..*copy
-    }
-}
-
 /// Origin and region of a command.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
@@ -190,7 +177,7 @@ pub unsafe fn write(
             mem: mem.clone(),
             at,
             host: HostSide::destination(target, host, &rows).by_host(),
-            rows: reversed(&rows),
+            rows: rows.reversed(),
         },
     })
 }

@@ -104,16 +104,9 @@ pub struct HostSide {
 }
 
 impl HostSide {
-    /// Describes memory that the application names in a command for this queue, which accesses
-    /// `rows` from `base` on with these pitches.
+    /// Describes memory that the application names in a command for this queue, which accesses so many bytes from `base` on.
     #[inline(always)]
-    fn of(
-        target: &QueueTarget,
-        base: usize,
-        offset: u64,
-        rows: &BufferCopy,
-        pitches: (u64, u64),
-    ) -> Self {
+    fn of(target: &QueueTarget, base: usize, size: impl FnOnce() -> u64) -> Self {
         // Written out here, where it is put into a command: parts of what comes back through memory would be waited for.
         if !target.context.has_host_backing() {
             return Self {
@@ -122,24 +115,14 @@ impl HostSide {
                 shared: false,
             };
         }
-        Self::of_backing(target, base, offset, *rows, pitches)
+        Self::of_backing(target, base, size())
     }
 
     /// Creates the side of a transfer in host memory, in a context with host backings.
     #[cold]
-    fn of_backing(
-        target: &QueueTarget,
-        base: usize,
-        offset: u64,
-        rows: BufferCopy,
-        (row_pitch, slice_pitch): (u64, u64),
-    ) -> Self {
-        let first = base.wrapping_add(offset as usize);
-        let last = extent(first, &rows, row_pitch, slice_pitch).end;
-        let (visible, shared) = match target
-            .context
-            .host_backing(target.memory, &(base..last.max(base)))
-        {
+    fn of_backing(target: &QueueTarget, base: usize, size: u64) -> Self {
+        let range = base..base.wrapping_add(size as usize).max(base);
+        let (visible, shared) = match target.context.host_backing(target.memory, &range) {
             HostBacking::Host => (None, false),
             HostBacking::Shared => (None, true),
             HostBacking::Device(slice) => (Some(slice), true),
@@ -154,15 +137,24 @@ impl HostSide {
     /// Returns the side that a region is read from.
     #[inline]
     pub fn source(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
-        let pitches = (region.src_row_pitch, region.src_slice_pitch);
-        Self::of(target, base, region.src_offset, region, pitches)
+        Self::of(target, base, || region.src_offset + region.src_span())
     }
 
     /// Returns the side that a region is written to.
     #[inline]
     pub fn destination(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
-        let pitches = (region.dst_row_pitch, region.dst_slice_pitch);
-        Self::of(target, base, region.dst_offset, region, pitches)
+        Self::of(target, base, || region.dst_offset + region.dst_span())
+    }
+
+    /// Returns the addresses that a region is read from.
+    pub fn read_range(&self, region: &BufferCopy) -> Range<usize> {
+        let first = self.base.wrapping_add(region.src_offset as usize);
+        first..first.wrapping_add(region.src_span() as usize)
+    }
+
+    /// Returns the addresses that a region is written to.
+    pub fn written_range(&self, region: &BufferCopy) -> Range<usize> {
+        self.read_range(&region.reversed())
     }
 
     /// Returns the same side without the device's view of it, so that the host copies: rows of an
@@ -312,6 +304,18 @@ pub enum Work {
     Barrier,
 }
 
+impl Work {
+    /// Returns true if it may move bytes between an object and memory of the host.
+    pub fn is_transfer(&self) -> bool {
+        match self {
+            Self::Read { .. } | Self::Write { .. } | Self::Unmap { .. } => true,
+            Self::ReadImage { .. } | Self::WriteImage { .. } => true,
+            Self::Map { mapping, .. } => !mapping.direct && mapping.reads(),
+            _ => false,
+        }
+    }
+}
+
 /// A kernel launch, ready to be recorded.
 pub struct Launch {
     /// Kernel and arguments.
@@ -334,12 +338,4 @@ fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
     } else {
         Some(Touch::Read)
     })
-}
-
-/// Returns the bytes from `base` on that a region with these pitches spans.
-pub fn extent(base: usize, region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> Range<usize> {
-    let last = (region.slices.max(1) - 1) * slice_pitch
-        + (region.rows.max(1) - 1) * row_pitch
-        + region.bytes;
-    base..base.wrapping_add(last as usize)
 }

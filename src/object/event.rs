@@ -25,6 +25,7 @@ use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
+use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
 use parking_lot::Condvar;
 use smallvec::SmallVec;
@@ -41,6 +42,8 @@ const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 
 /// The queue of an event, as the event sees it; implemented by the queue, so that events need not know it.
 pub trait Owner: ContextQueue {
+    /// Its context.
+    fn context(&self) -> &Ref<Context>;
     /// Returns true if the application may query times.
     fn profiling(&self) -> bool;
     /// Returns true if the queue measures times, for the application or for a trace.
@@ -52,7 +55,7 @@ pub trait Owner: ContextQueue {
     /// Notifies that a host task is complete that pending commands may wait for.
     fn host_task_done(&self);
     /// Encodes pending commands that have become ready. Called through [`wake`] only.
-    fn pump(&self);
+    fn pump(self: Arc<Self>);
     /// Returns the start and end over all of the slots, which are freed.
     fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
     /// Frees slots whose times are not needed.
@@ -72,8 +75,9 @@ pub struct Recorded {
     pub depends: bool,
 }
 
+/// The stage of a command, see the module's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(crate) enum Stage {
     Pending,
     Recorded(Recorded),
     Done(cl_int),
@@ -118,6 +122,25 @@ struct State {
     submit: u64,
 }
 
+impl State {
+    /// Sets the final status unless there is one. Returns the status that holds.
+    fn settle(&mut self, status: cl_int) -> cl_int {
+        match self.stage {
+            Stage::Done(known) => known,
+            _ => {
+                self.stage = Stage::Done(status);
+                status
+            }
+        }
+    }
+
+    /// Returns true if the host executor has yet to be made to complete the event, which then counts as watched.
+    fn start_watching(&mut self) -> bool {
+        let recorded = matches!(self.stage, Stage::Recorded(_));
+        recorded && !std::mem::replace(&mut self.watched, true)
+    }
+}
+
 /// An event.
 pub struct Event {
     context: Ref<Context>,
@@ -156,32 +179,33 @@ pub struct Notifications {
 }
 
 impl Notifications {
-    /// Calls the callbacks and notifies the dependents.
+    /// Calls the callbacks, notifies the dependents, and has their queues look at them.
     pub fn run(self) {
         for (kind, callback) in &self.callbacks {
-            callback.call(
-                self.handle,
-                if self.status < 0 { self.status } else { *kind },
-            );
+            callback.call(self.handle, status_of(*kind, self.status));
         }
-        notify(self.dependents);
+        let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();
+        for dependent in self.dependents {
+            let Some(owner) = dependent.owner.upgrade() else {
+                continue;
+            };
+            owner.dependency_met(dependent.command);
+            let last = owners.last();
+            if !last.is_some_and(|last| Arc::ptr_eq(last, &owner)) {
+                owners.push(owner);
+            }
+        }
+        wake(owners);
     }
 }
 
-/// Notifies pending commands that an event has changed, and makes their queues check them.
-fn notify(dependents: impl IntoIterator<Item = Dependent>) {
-    let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();
-    for dependent in dependents {
-        let Some(owner) = dependent.owner.upgrade() else {
-            continue;
-        };
-        owner.dependency_met(dependent.command);
-        let last = owners.last();
-        if !last.is_some_and(|last| Arc::ptr_eq(last, &owner)) {
-            owners.push(owner);
-        }
+/// Returns what a callback of a kind gets when its event has this status.
+fn status_of(kind: cl_int, status: cl_int) -> cl_int {
+    if status < 0 {
+        status
+    } else {
+        kind
     }
-    wake(owners);
 }
 
 impl Event {
@@ -219,69 +243,20 @@ impl Event {
 
     /// Implements clCreateUserEvent.
     pub fn user(context: Ref<Context>) -> Ref<Self> {
-        Self::make(
-            context,
-            cl::CL_COMMAND_USER,
-            None,
-            Stage::Pending,
-            Times::None,
-            0,
-        )
+        let kind = cl::CL_COMMAND_USER;
+        Self::make(context, kind, None, Stage::Pending, Times::None, 0)
     }
 
-    /// Returns the event of a pending command.
-    pub(crate) fn pending(
-        context: Ref<Context>,
-        kind: cl_command_type,
+    /// Returns the event of a command of a queue that has come to this stage.
+    pub(crate) fn new(
         owner: Arc<dyn Owner>,
-        queued: u64,
-    ) -> Ref<Self> {
-        Self::make(
-            context,
-            kind,
-            Some(owner),
-            Stage::Pending,
-            Times::None,
-            queued,
-        )
-    }
-
-    /// Returns the event of a command that is on the timeline.
-    pub(crate) fn recorded(
-        context: Ref<Context>,
         kind: cl_command_type,
-        owner: Arc<dyn Owner>,
-        place: Recorded,
+        stage: Stage,
         times: Times,
         queued: u64,
     ) -> Ref<Self> {
-        Self::make(
-            context,
-            kind,
-            Some(owner),
-            Stage::Recorded(place),
-            times,
-            queued,
-        )
-    }
-
-    /// Creates the event of a command that is complete.
-    pub(crate) fn done(
-        context: Ref<Context>,
-        kind: cl_command_type,
-        owner: Arc<dyn Owner>,
-        status: cl_int,
-        times: Times,
-        queued: u64,
-    ) -> Ref<Self> {
-        Self::make(
-            context,
-            kind,
-            Some(owner),
-            Stage::Done(status),
-            times,
-            queued,
-        )
+        let context = owner.context().clone();
+        Self::make(context, kind, Some(owner), stage, times, queued)
     }
 }
 
@@ -344,12 +319,7 @@ impl Object<Event> {
     /// Sets the final status unless there is one; the rest stays for the host thread, which watches every event that
     /// has callbacks or waiters. Returns the status that holds.
     fn settle_now(&self, status: cl_int) -> cl_int {
-        let mut state = self.state.lock();
-        if let Stage::Done(known) = state.stage {
-            return known;
-        }
-        state.stage = Stage::Done(status);
-        drop(state);
+        let status = self.state.lock().settle(status);
         self.changed.notify_all();
         status
     }
@@ -448,13 +418,7 @@ impl Object<Event> {
     /// lock is held.
     pub(crate) fn settle(self: &Arc<Self>, status: cl_int) -> Notifications {
         let mut state = self.state.lock();
-        let status = match state.stage {
-            Stage::Done(known) => known,
-            _ => {
-                state.stage = Stage::Done(status);
-                status
-            }
-        };
+        let status = state.settle(status);
         let mut callbacks = std::mem::take(&mut state.callbacks);
         let dependents = std::mem::take(&mut state.dependents);
         drop(state);
@@ -472,19 +436,14 @@ impl Object<Event> {
     /// Returns the callbacks that are due when the command has been submitted.
     pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Notifications {
         let mut state = self.state.lock();
-        let mut due: SmallVec<[_; 1]> = SmallVec::new();
-        state.callbacks.retain(|entry| {
-            let now = entry.0 >= SUBMITTED;
-            if now {
-                due.push(*entry);
-            }
-            !now
-        });
+        let all = std::mem::take(&mut state.callbacks).into_iter();
+        let (callbacks, later) = all.partition(|(kind, _)| *kind >= SUBMITTED);
+        state.callbacks = later;
         Notifications {
-            callbacks: due,
-            dependents: SmallVec::new(),
+            callbacks,
             handle: Arc::as_ptr(self) as usize,
             status: SUBMITTED,
+            ..Notifications::default()
         }
     }
 
@@ -499,21 +458,18 @@ impl Object<Event> {
         let mut state = self.state.lock();
         state.stage = Stage::Recorded(place);
         state.times = times;
-        let (rest, dependents) = std::mem::take(&mut state.dependents)
-            .into_iter()
-            .partition::<SmallVec<_>, _>(|dependent| dependent.until_done);
+        let all = std::mem::take(&mut state.dependents).into_iter();
+        let (rest, dependents) = all.partition(|dependent| dependent.until_done);
         state.dependents = rest;
         let watch = host || !state.callbacks.is_empty() || !state.dependents.is_empty();
         state.watched |= watch;
         drop(state);
         self.changed.notify_all();
-        (
-            watch,
-            Notifications {
-                dependents,
-                ..Notifications::default()
-            },
-        )
+        let notifications = Notifications {
+            dependents,
+            ..Notifications::default()
+        };
+        (watch, notifications)
     }
 
     /// Completes the event of a pending command that was done when it was encoded. Returns what to notify.
@@ -534,19 +490,20 @@ impl Object<Event> {
                 {
                     return false;
                 }
-                (stage, _) => {
+                _ => {
                     state.dependents.push(dependent);
-                    let recorded = matches!(stage, Stage::Recorded(_));
-                    let watch = recorded && !state.watched;
-                    state.watched |= recorded;
-                    watch
+                    state.start_watching()
                 }
             }
         };
+        self.watch_if(watch);
+        true
+    }
+
+    fn watch_if(self: &Arc<Self>, watch: bool) {
         if let (true, Some(owner)) = (watch, &self.owner) {
             owner.watch(self.clone());
         }
-        true
     }
 
     /// Implements clSetEventCallback.
@@ -557,26 +514,20 @@ impl Object<Event> {
                 "the callback type is none of SUBMITTED, RUNNING, COMPLETE",
             );
         }
-        let now = {
-            let mut state = self.state.lock();
-            match state.stage {
-                Stage::Done(status) => Some(if status < 0 { status } else { kind }),
-                Stage::Pending if self.is_user() && kind == SUBMITTED => Some(kind),
-                stage => {
-                    state.callbacks.push((kind, callback));
-                    let watch = matches!(stage, Stage::Recorded(_)) && !state.watched;
-                    state.watched |= watch;
-                    drop(state);
-                    if let (true, Some(owner)) = (watch, &self.owner) {
-                        owner.watch(self.clone());
-                    }
-                    None
-                }
+        let mut state = self.state.lock();
+        let status = match state.stage {
+            Stage::Done(status) => status_of(kind, status),
+            Stage::Pending if self.is_user() && kind == SUBMITTED => kind,
+            _ => {
+                state.callbacks.push((kind, callback));
+                let watch = state.start_watching();
+                drop(state);
+                self.watch_if(watch);
+                return Ok(());
             }
         };
-        if let Some(status) = now {
-            callback.call(Arc::as_ptr(self) as usize, status);
-        }
+        drop(state);
+        callback.call(Arc::as_ptr(self) as usize, status);
         Ok(())
     }
 
@@ -771,36 +722,26 @@ fn with_woken<T>(work: impl FnOnce(&mut Option<VecDeque<Arc<dyn Owner>>>) -> T) 
     WOKEN.try_with(|woken| work(&mut woken.borrow_mut())).ok()
 }
 
-/// Makes queues check their pending commands. Within a call made from here the queues are only
-/// added to the list of the outermost call: no recursion, however long the chain of commands.
+/// Makes queues look at their pending commands. Within a call made from here the queues are only put on the list of the
+/// outermost call: no recursion, however long the chain of commands. A queue that panics keeps no other from its turn.
 pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
-    let mut owners = owners.into_iter().peekable();
-    if owners.peek().is_none() {
-        return;
-    }
-    let outermost = with_woken(|list| match list {
-        Some(list) => {
-            list.extend(owners);
-            false
-        }
-        none => {
-            *none = Some(owners.collect());
-            true
-        }
+    let outermost = with_woken(|list| {
+        let outermost = list.is_none();
+        list.get_or_insert_default().extend(owners);
+        outermost
     });
     if outermost != Some(true) {
         return;
     }
-    while let Some(owner) = with_woken(|list| {
+    let next = |list: &mut Option<VecDeque<_>>| {
         let next = list.as_mut().and_then(VecDeque::pop_front);
         if next.is_none() {
             *list = None;
         }
         next
-    })
-    .flatten()
-    {
-        owner.pump();
+    };
+    while let Some(owner) = with_woken(next).flatten() {
+        guarded("a queue's pending commands", || owner.pump());
     }
 }
 

@@ -20,6 +20,7 @@ mod partition;
 pub mod platform;
 pub mod program;
 pub mod progress;
+pub mod properties;
 pub mod queries;
 pub mod sampler;
 pub mod sub_device;

@@ -1,7 +1,7 @@
 //! How far a queue has come, as events and its context see it: counters that are read without the queue's lock.
 
 use super::device::Device;
-use crate::backend::{Throttle, Timeline};
+use crate::backend::{Point, Throttle, Timeline};
 use crate::cl::{self, cl_int};
 use crate::error::ClError;
 use crate::handle::Ref;
@@ -50,6 +50,12 @@ impl Progress {
             lock: Mutex::new(()),
             changed: Condvar::new(),
         }
+    }
+
+    /// Returns a point of the timeline.
+    pub fn point(&self, value: u64) -> Point {
+        let timeline = self.timeline.clone();
+        Point { timeline, value }
     }
 
     /// Returns the timeline value at which everything recorded so far is complete.

@@ -4,7 +4,6 @@ use super::encode::Ready;
 use super::hazards::QueuePosition;
 use super::state::QueueState;
 use super::Queue;
-use crate::backend::Point;
 use crate::command::Work;
 use crate::handle::Ref;
 use crate::object::device::Device;
@@ -68,9 +67,9 @@ impl Queue {
                 }
                 continue;
             };
-            let own = std::ptr::addr_eq(Arc::as_ptr(owner), self.me.as_ptr());
             let progress = owner.progress();
-            let reached = |value| progress.timeline.completed().is_ok_and(|now| now >= value);
+            let own = Arc::ptr_eq(progress, &self.progress);
+            let reached = |value| progress.timeline.has_reached(value);
             match readiness {
                 Readiness::Done => {}
                 Readiness::Failed => return Resolved::Failed,
@@ -106,12 +105,8 @@ impl Queue {
                         Device::root(owner.device()),
                         Device::root(&self.target.device),
                     );
-                    let point = || Point {
-                        timeline: progress.timeline.clone(),
-                        value: place.value,
-                    };
                     match (reached(place.value), ours) {
-                        (true, true) => ready.seen = Some(point()),
+                        (true, true) => ready.seen = Some(progress.point(place.value)),
                         (true, false) => {}
                         // Out of order, what the stream waits for would hold up commands that do not.
                         (false, true)
@@ -120,7 +115,7 @@ impl Queue {
                                 && state.in_order()
                                 && progress.timeline.has_signal(place.value) =>
                         {
-                            ready.points.push(point());
+                            ready.points.push(progress.point(place.value));
                         }
                         (false, _) => pending.push((event.clone(), true)),
                     }

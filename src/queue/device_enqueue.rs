@@ -14,10 +14,11 @@
 //! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`host_tasks`). Other queues may
 //! meanwhile run kernels that set the events which a tree waits for.
 
-use super::encode::buffer_images::{empty_shown_images, fill_shown_images};
-use super::encode::dispatches::{record_launch, Print, Recorder, Uses};
+use super::encode::buffer_images::copy_shown_images;
+use super::encode::dispatches::{record_launch, Recorder, Uses};
 use super::host::print_buffers::{PrintBuffer, PrintBuffers};
-use super::transfer::staging::{Piece, Pool, Room, UNBOUNDED};
+use super::state::QueueState;
+use super::transfer::staging::{Piece, Pool, UNBOUNDED};
 use crate::backend::device_queue::{Found, QueueMemory, Record};
 use crate::backend::spare_stream::SpareStream;
 use crate::backend::{Op, OrderRule, Placement, Point};
@@ -36,6 +37,7 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use spirv_lowering::device_queue::record;
+use spirv_lowering::ir::module::PrintfSite;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,8 +51,6 @@ const PRINTING: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The part of [`PATIENCE`] for which the thread gives the processor away for no more than a moment.
 const SHORT: Duration = Duration::from_millis(1);
-/// The status of a child that waited for an event that failed.
-const DEPENDENCY_FAILED: cl_int = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 
 /// A launch of the application's that may enqueue kernels.
 pub struct LaunchTree {
@@ -127,14 +127,8 @@ impl LaunchTree {
             stream,
             memory: Pool::new(Placement::HostWrite, 64 << 10, UNBOUNDED),
             nodes: vec![Node {
-                parent: NONE,
-                open: 0,
-                live: true,
                 ended: true,
-                event: 0,
-                start: 0,
-                end: 0,
-                status: cl::CL_COMPLETE as cl_int,
+                ..Node::new(NONE, 0, 0)
             }],
             free: Vec::new(),
             ended: Vec::new(),
@@ -188,6 +182,21 @@ struct Node {
     start: u64,
     end: u64,
     status: cl_int,
+}
+
+impl Node {
+    fn new(parent: u32, event: u64, start: u64) -> Self {
+        Self {
+            parent,
+            open: 0,
+            live: true,
+            ended: false,
+            event,
+            start,
+            end: start,
+            status: cl::CL_COMPLETE as cl_int,
+        }
+    }
 }
 
 /// A record that is to be carried out.
@@ -320,7 +329,7 @@ impl Children<'_> {
         while let Some(&event) = child.record.waits.get(child.waited) {
             let status = events.status(event);
             if status < 0 {
-                return self.give_up(child, DEPENDENCY_FAILED);
+                return self.give_up(child, QueueState::DEPENDENCY_FAILED);
             }
             if status > 0 {
                 let list = match self.own.contains(&event) {
@@ -370,16 +379,7 @@ impl Children<'_> {
     }
 
     fn node(&mut self, child: &Child, start: u64) -> u32 {
-        let node = Node {
-            parent: child.parent,
-            open: 0,
-            live: true,
-            ended: false,
-            event: child.record.event,
-            start,
-            end: start,
-            status: cl::CL_COMPLETE as cl_int,
-        };
+        let node = Node::new(child.parent, child.record.event, start);
         match self.free.pop() {
             Some(index) => {
                 if let Some(slot) = self.nodes.get_mut(index as usize) {
@@ -483,7 +483,7 @@ impl Children<'_> {
         let mut next = self.next_batch();
         let start = now_ns();
         let mut launched: SmallVec<[u32; 16]> = SmallVec::new();
-        let mut prints: Vec<Print> = Vec::new();
+        let mut prints: Vec<PrintBuffer> = Vec::new();
         while prints.len() < PRINTING {
             let Some(child) = next.pop_front() else {
                 break;
@@ -517,9 +517,7 @@ impl Children<'_> {
         self.stream.timeline().clone().wait(value, None)?;
         drop(under_way);
         self.stream.reclaim();
-        for (buffer, sites) in prints {
-            buffer.print(&sites);
-        }
+        prints.iter().for_each(PrintBuffer::print);
         let now = now_ns().max(start + 1);
         for node in launched {
             self.end(node, now, cl::CL_COMPLETE as cl_int);
@@ -528,7 +526,7 @@ impl Children<'_> {
     }
 
     /// Records a child in the stream; None: there is nothing to do. What it may print to, if it prints.
-    fn launch(&mut self, child: &Child, node: u32) -> ClResult<Option<Option<Print>>> {
+    fn launch(&mut self, child: &Child, node: u32) -> ClResult<Option<Option<PrintBuffer>>> {
         let record = &child.record;
         if record.kind == record::MARKER {
             return Ok(None);
@@ -568,7 +566,7 @@ impl Children<'_> {
         Ok(piece)
     }
 
-    fn record_child(&mut self, launch: &Launch, node: u32) -> ClResult<Option<Print>> {
+    fn record_child(&mut self, launch: &Launch, node: u32) -> ClResult<Option<PrintBuffer>> {
         let tree = self.tree;
         let enqueue = match &launch.kernel.enqueues {
             Some(enqueues) => {
@@ -578,10 +576,10 @@ impl Children<'_> {
             }
             None => 0,
         };
-        let kernel = &launch.kernel;
-        fill_shown_images(self, tree.target.memory, &tree.identity, kernel)?;
+        let (kernel, memory) = (&launch.kernel, tree.target.memory);
+        copy_shown_images(self, memory, &tree.identity, kernel, false)?;
         let print = record_launch(self, launch, &mut Uses::new(), enqueue)?;
-        empty_shown_images(self, tree.target.memory, &tree.identity, kernel)?;
+        copy_shown_images(self, memory, &tree.identity, kernel, true)?;
         Ok(print)
     }
 }
@@ -590,17 +588,13 @@ impl Recorder for Children<'_> {
     fn room(&mut self, size: u64) -> ClResult<Piece> {
         let device = self.tree.target.device.backend();
         let value = self.stream.open_value();
-        let timeline = self.stream.timeline().clone();
-        let completed = || timeline.completed().unwrap_or(0);
-        match self.memory.take(device, size, value, completed)? {
-            Room::Piece(piece) => Ok(piece),
-            Room::At(_) => crate::error::err(cl::CL_OUT_OF_RESOURCES, "no memory for arguments"),
-        }
+        let timeline = self.stream.timeline().as_ref();
+        self.memory.take_any(device, size, value, timeline)
     }
 
-    fn print_buffer(&mut self) -> ClResult<PrintBuffer> {
+    fn print_buffer(&mut self, sites: &Arc<Vec<PrintfSite>>) -> ClResult<PrintBuffer> {
         let device = self.tree.target.device.backend();
-        self.tree.printing.take(device.as_ref())
+        self.tree.printing.take(device.as_ref(), sites)
     }
 
     fn barrier(&mut self) -> ClResult {

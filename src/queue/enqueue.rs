@@ -9,7 +9,8 @@
 //!                        |              \-> else: event recorded, its host task posted to the executor
 //!                        \--> no room --> pending
 //! ```
-//! Every command that does not come to be encoded is refused exactly once ([`refuse`]), by whoever finds out.
+//! Every command that does not come to be encoded is refused exactly once ([`refuse`]): in [`Object<Queue>::enqueue`] where that
+//! fails, else by whoever fails its event.
 //!
 //! Who waits holds no lock. A blocking command may therefore take its place in the queue at any moment until it returns:
 //! commands that other threads enqueue meanwhile come before or after it.
@@ -17,16 +18,16 @@
 use super::dependencies::Resolved;
 use super::encode::{Encoded, How, Outcome, Ready};
 use super::hazards::QueuePosition;
-use super::host::Task;
+use super::host::{HostAction, Task};
 use super::pending::{refuse, Slots};
 use super::state::QueueState;
 use super::Queue;
 use crate::backend::Point;
-use crate::cl;
+use crate::cl::{self, cl_int};
 use crate::command::{Command, Work};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 use crate::handle::{Object, Ref};
-use crate::object::event::{now_ns, wake, Event, Owner};
+use crate::object::event::{now_ns, wake, Event, Recorded, Stage, Times};
 use crate::util::lock::MutexGuard;
 use crate::util::trace;
 use smallvec::SmallVec;
@@ -41,7 +42,6 @@ struct Request<'a> {
     wait: &'a [Ref<Event>],
     blocking: bool,
     want_event: bool,
-    owner: &'a Ref<Queue>,
     /// When it came, where times are measured.
     queued: u64,
 }
@@ -58,12 +58,6 @@ enum Turn<'a> {
     ),
 }
 
-impl Request<'_> {
-    fn owner(&self) -> Arc<dyn Owner> {
-        self.owner.clone()
-    }
-}
-
 impl Object<Queue> {
     /// Enqueues a command. Returns the event if `want_event` is set. With `blocking` the command is
     /// complete on return as far as can be observed: a write that only later commands of this queue
@@ -75,28 +69,16 @@ impl Object<Queue> {
         blocking: bool,
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
-        let context = &self.target.context;
-        if wait
-            .iter()
-            .any(|event| !Arc::ptr_eq(event.context(), context))
-        {
-            refuse(&command);
-            return err(
-                cl::CL_INVALID_CONTEXT,
-                "an event of the wait list is of another context than the queue",
-            );
-        }
-        let traced = (self.is_measuring() && trace::on()).then(|| super::trace::describe(&command));
+        let traced = (self.measuring && trace::on()).then(|| super::trace::describe(&command));
         let request = Request {
             wait,
             blocking,
             want_event: want_event || traced.is_some(),
-            owner: self,
-            queued: if self.is_measuring() { now_ns() } else { 0 },
+            queued: if self.measuring { now_ns() } else { 0 },
         };
         let queued = request.queued;
         let result = match self.take_turn(&request, &command) {
-            Turn::Over(result) => result,
+            Turn::Over(result) => result.inspect_err(|_| refuse(&command)),
             Turn::Pending(state, parts, place) => {
                 self.pend_request(request, command, state, parts, place)
             }
@@ -110,16 +92,18 @@ impl Object<Queue> {
         }
         Ok(event.filter(|_| want_event))
     }
-}
-
-impl Queue {
-    pub(super) fn owner(&self) -> Option<Arc<dyn Owner>> {
-        self.me.upgrade().map(|me| me as Arc<dyn Owner>)
-    }
 
     /// Resolves the dependencies of a command, and does what follows from that.
     #[inline]
-    fn take_turn(&self, request: &Request<'_>, command: &Command) -> Turn<'_> {
+    fn take_turn(self: &Arc<Self>, request: &Request<'_>, command: &Command) -> Turn<'_> {
+        let context = &self.target.context;
+        let wait = request.wait;
+        if !wait.iter().all(|e| Arc::ptr_eq(e.context(), context)) {
+            return Turn::Over(err(
+                cl::CL_INVALID_CONTEXT,
+                "an event of the wait list is of another context than the queue",
+            ));
+        }
         let mut flushed = 0;
         let mut waited = 0;
         loop {
@@ -129,7 +113,6 @@ impl Queue {
             } else {
                 state.pending.barrier().is_some()
             };
-            let wait = request.wait;
             let resolved = if wait.is_empty()
                 && !must_pend
                 && state.pending.is_empty()
@@ -145,7 +128,6 @@ impl Queue {
                     queue.flush();
                     flushed += 1;
                     if queue.progress().submitted() < value && flushed > 2 * wait.len() {
-                        refuse(command);
                         return Turn::Over(err(
                             cl::CL_OUT_OF_RESOURCES,
                             "a queue that is waited for cannot be submitted",
@@ -170,7 +152,6 @@ impl Queue {
                     waited += 1;
                     if !state.in_order() {
                         if let Err(error) = self.wait_until_idle(state, &points, None) {
-                            refuse(command);
                             return Turn::Over(Err(error));
                         }
                         continue;
@@ -191,7 +172,7 @@ impl Queue {
         ready: &Ready,
         work: &Work,
     ) -> Option<SmallVec<[Point; 2]>> {
-        let unmeasured = !self.is_measuring() && matches!(work, Work::Map { .. });
+        let unmeasured = !self.measuring && matches!(work, Work::Map { .. });
         let idle = ready.points.is_empty() && (unmeasured || state.idle());
         (!idle && self.is_for_the_host(work)).then(|| ready.points.clone())
     }
@@ -207,12 +188,11 @@ impl Queue {
         let (value, seq) = (state.value(), state.host.posted);
         state.submit();
         self.unlock(state);
-        if self.progress.submitted() < value {
-            return err(
-                cl::CL_OUT_OF_RESOURCES,
-                "the commands before it could not be submitted",
-            );
-        }
+        ensure!(
+            self.progress.submitted() >= value,
+            cl::CL_OUT_OF_RESOURCES,
+            "the commands before it could not be submitted"
+        );
         for point in points {
             point.timeline.wait(point.value, None)?;
         }
@@ -224,7 +204,7 @@ impl Queue {
     /// Encodes a command of an in-order queue, which is for the host and which the caller waits for, when the queue is idle.
     /// Until then it counts as a host task that may access anything: what other threads enqueue comes after it, and is pending.
     fn encode_when_idle<'a>(
-        &'a self,
+        self: &'a Arc<Self>,
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
@@ -236,87 +216,86 @@ impl Queue {
         let mut state = self.state.lock();
         self.progress.set_host_done(seq);
         state.host_tasks_done();
-        let failed = ready
-            .own
-            .iter()
-            .any(|value| self.progress.has_failed(*value))
-            || (points.iter()).any(|point| point.timeline.failure(point.value).is_some());
+        let own = |value: &u64| self.progress.has_failed(*value);
+        let other = |point: &Point| point.timeline.failure(point.value).is_some();
+        let failed = ready.own.iter().any(own) || points.iter().any(other);
         let turn = match waited {
-            Ok(()) if failed => {
+            Ok(()) if !failed => self.encode_request(request, command, state, ready),
+            waited => {
                 self.unlock(state);
-                Turn::Over(self.fail_request(request, command))
-            }
-            Ok(()) => self.encode_request(request, command, state, ready),
-            Err(error) => {
-                self.unlock(state);
-                refuse(command);
-                Turn::Over(Err(error))
+                Turn::Over(waited.and_then(|()| self.fail_request(request, command)))
             }
         };
         if let (Turn::Over(_), true) = (&turn, self.progress.pending() > 0) {
-            wake(self.owner());
+            wake([self.clone() as _]);
         }
         turn
     }
 
     /// Fails a request whose wait list has an event that failed.
     fn fail_request(
-        &self,
+        self: &Arc<Self>,
         request: &Request<'_>,
         command: &Command,
     ) -> ClResult<Option<Ref<Event>>> {
-        refuse(command);
         let status = QueueState::DEPENDENCY_FAILED;
-        if request.blocking {
-            return err(status, "an event of the wait list has failed");
-        }
-        Ok(request.want_event.then(|| {
-            let (context, kind) = (self.target.context.clone(), command.kind);
-            let (owner, times) = (request.owner(), Default::default());
-            Event::done(context, kind, owner, status, times, request.queued)
-        }))
+        ensure!(
+            !request.blocking,
+            status,
+            "an event of the wait list has failed"
+        );
+        refuse(command);
+        Ok(self.event(request, command, Stage::Done(status), Times::None))
+    }
+
+    /// Returns the event of a request at this stage, if it is wanted.
+    fn event(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        command: &Command,
+        stage: Stage,
+        times: Times,
+    ) -> Option<Ref<Event>> {
+        let queued = request.queued;
+        (request.want_event).then(|| Event::new(self.clone(), command.kind, stage, times, queued))
     }
 
     fn pend_request(
-        &self,
+        self: &Arc<Self>,
         request: Request<'_>,
         command: Command,
         mut state: MutexGuard<'_, QueueState>,
         parts: (usize, Slots),
         place: Option<QueuePosition>,
     ) -> ClResult<Option<Ref<Event>>> {
-        let owner = request.owner();
         let (wait, queued) = (request.wait, request.queued);
-        let event = self.make_pending(&mut state, command, wait, &owner, queued, parts, place);
-        // HostBacking others in order, whose turn brings its own.
+        let event = self.make_pending(&mut state, command, wait, queued, parts, place);
+        // Behind others in order, whose turn brings its own.
         let look = !state.in_order() || state.pending.len() == 1;
         // What it waits for may be in the open batch.
         state.submit();
         self.unlock(state);
         if look {
-            wake([owner]);
+            wake([self.clone() as _]);
         }
         if request.blocking {
-            let status = event.wait();
-            if status < 0 {
-                return err(status, "the command or one that it waits for has failed");
-            }
+            check_status(event.wait())?;
         }
         Ok(request.want_event.then_some(event))
     }
 
     fn encode_request<'a>(
-        &'a self,
+        self: &'a Arc<Self>,
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
         ready: Ready,
     ) -> Turn<'a> {
         let how = How {
-            profile: request.want_event && self.is_measuring(),
+            profile: request.want_event && self.measuring,
             blocking: request.blocking,
             event: request.want_event,
-            parts: 0,
+            ..How::default()
         };
         match self.encode(&mut state, command, ready, how) {
             Ok(Outcome::Recorded(encoded)) => {
@@ -329,7 +308,6 @@ impl Queue {
             }) => Turn::Pending(state, (parts, slots), Some(place)),
             Err(error) => {
                 self.unlock(state);
-                refuse(command);
                 Turn::Over(Err(error))
             }
         }
@@ -339,7 +317,7 @@ impl Queue {
     /// waits for it if the caller does.
     #[inline]
     fn finish_request(
-        &self,
+        self: &Arc<Self>,
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'_, QueueState>,
@@ -349,47 +327,52 @@ impl Queue {
         if request.blocking && self.must_wait(&mut state, request, command, &encoded) {
             return self.wait_for_request(request, command, state, encoded);
         }
-        let queued = request.queued;
-        let Encoded {
-            place,
-            times,
-            action,
-            done,
-            ..
-        } = encoded;
-        let event = request.want_event.then(|| {
-            let (context, kind) = (self.target.context.clone(), command.kind);
-            if done {
-                Event::done(context, kind, request.owner(), 0, times, queued)
-            } else {
-                Event::recorded(context, kind, request.owner(), place, times, queued)
-            }
-        });
-        if let (Some(event), false) = (&event, done) {
-            if place.value > self.progress.submitted() {
-                state.add_open_event(event.clone());
-            } else if self.is_measuring() {
-                event.set_submit_time(queued);
-            }
-        }
+        let place = encoded.place;
+        let stage = match encoded.done {
+            true => Stage::Done(0),
+            false => Stage::Recorded(place),
+        };
+        let event = self.event(request, command, stage, encoded.times);
         let mut result = Ok(());
-        if let Some(action) = action {
-            if let Some(event) = &event {
+        if !encoded.done {
+            let watch = encoded.action.is_some();
+            if let (Some(event), true) = (&event, watch) {
                 event.set_watched();
             }
-            result = state.post(Task {
-                value: place.value,
-                seq: place.host_seq,
-                action: Some(action),
-                event: event.clone(),
-                owner: request.owner(),
-                failed: None,
-                command: None,
-            });
+            result = self.follow(&mut state, event.as_ref(), place, encoded.action, watch);
         }
         state.maybe_submit();
         self.unlock(state);
         result.map(|()| event)
+    }
+
+    /// Notes the event of a recorded command in the batch, and leaves to the host executor the host's part of it, and the event
+    /// if that is to be watched.
+    #[inline]
+    pub(super) fn follow(
+        self: &Arc<Self>,
+        state: &mut QueueState,
+        event: Option<&Ref<Event>>,
+        place: Recorded,
+        action: Option<HostAction>,
+        watch: bool,
+    ) -> ClResult {
+        if let Some(event) = event {
+            if place.value > self.progress.submitted() {
+                state.add_open_event(event.clone());
+            } else if self.measuring {
+                event.set_submit_time(now_ns());
+            }
+        }
+        if !watch {
+            return Ok(());
+        }
+        state.post(Task {
+            seq: action.as_ref().map_or(0, |_| place.host_seq),
+            action,
+            event: event.cloned(),
+            ..Task::at(place.value, self.clone())
+        })
     }
 
     /// Returns true if a blocking command that was encoded must be waited for. It need not be if
@@ -425,7 +408,7 @@ impl Queue {
     }
 
     fn wait_for_request(
-        &self,
+        self: &Arc<Self>,
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'_, QueueState>,
@@ -435,48 +418,43 @@ impl Queue {
         if place.value > self.progress.submitted() {
             state.submit();
         }
-        let failed = place.value > self.progress.submitted();
+        let submitted = place.value <= self.progress.submitted();
         self.unlock(state);
-        if failed {
-            refuse(command);
-            return err(
-                cl::CL_OUT_OF_RESOURCES,
-                "the command could not be submitted",
-            );
-        }
+        ensure!(
+            submitted,
+            cl::CL_OUT_OF_RESOURCES,
+            "the command could not be submitted"
+        );
         self.progress.wait_host(place.host_seq);
-        if let Err(error) = self.progress.timeline.wait(place.value, None) {
-            refuse(command);
-            return Err(error.into());
-        }
-        let status = self.progress.status(place.value);
-        if status < 0 {
-            refuse(command);
-            return err(status, "the command or one that it waits for has failed");
-        }
+        self.progress.timeline.wait(place.value, None)?;
+        check_status(self.progress.status(place.value))?;
         if let Some(action) = &encoded.action {
             action.run();
         }
-        Ok(request.want_event.then(|| {
-            let (context, kind) = (self.target.context.clone(), command.kind);
-            let owner = request.owner();
-            let event = Event::done(context, kind, owner, 0, encoded.times, request.queued);
-            if self.is_measuring() {
-                event.set_host_end(now_ns());
-            }
-            event
-        }))
+        let event = self.event(request, command, Stage::Done(0), encoded.times);
+        if let (Some(event), true) = (&event, self.measuring) {
+            event.set_host_end(now_ns());
+        }
+        Ok(event)
     }
 
     /// Returns true if a command need not wait until others are encoded, as markers and barriers of
     /// out-of-order queues do.
     fn can_encode(&self, state: &QueueState, command: &Command, wait: &[Ref<Event>]) -> bool {
+        // An empty launch is a marker by its work only.
+        let kind = command.kind;
         state.pending.is_empty()
             || !wait.is_empty()
-            || !matches!(command.work, Work::Marker | Work::Barrier)
-            || {
-                // An empty launch is a marker by its work only.
-                !matches!(command.kind, cl::CL_COMMAND_MARKER | cl::CL_COMMAND_BARRIER)
-            }
+            || !matches!(kind, cl::CL_COMMAND_MARKER | cl::CL_COMMAND_BARRIER)
     }
+}
+
+/// Returns the error of a command that was waited for, if it has failed.
+fn check_status(status: cl_int) -> ClResult {
+    ensure!(
+        status >= 0,
+        status,
+        "the command or one that it waits for has failed"
+    );
+    Ok(())
 }

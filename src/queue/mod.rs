@@ -59,21 +59,22 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-use crate::backend::{OrderRule, Point, ProfileSlot, StreamDesc, Throttle};
+use crate::backend::{OrderRule, ProfileSlot, StreamDesc, Throttle};
 use crate::cl::{self, cl_command_queue_properties, cl_int, cl_queue_properties};
-use crate::command::{Command, QueueTarget, Work};
-use crate::error::{err, ClError, ClResult};
+use crate::command::{sync, QueueTarget};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::device_queue::DeviceQueue;
 use crate::object::event::{ContextQueue, Event, Owner, Progress};
+use crate::object::properties::{pairs, unsupported};
 use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
 use state::QueueState;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// A command queue.
 pub struct Queue {
@@ -85,7 +86,6 @@ pub struct Queue {
     state: Mutex<QueueState, { rank::QUEUE }>,
     /// Profiled operations whose event is gone, and when they are done, in that order.
     unwanted: Mutex<VecDeque<(u64, ProfileSlot)>, { rank::UNWANTED_TIMES }>,
-    me: Weak<Object<Queue>>,
 }
 
 impl Body for Queue {
@@ -98,19 +98,23 @@ const DEVICE_PROPERTIES: cl_command_queue_properties =
     cl::CL_QUEUE_ON_DEVICE | cl::CL_QUEUE_ON_DEVICE_DEFAULT;
 
 fn check_bits(bits: cl_command_queue_properties) -> ClResult {
-    if bits & !(HOST_PROPERTIES | DEVICE_PROPERTIES) != 0 {
-        return err(cl::CL_INVALID_VALUE, "unknown queue properties");
-    }
-    if bits & cl::CL_QUEUE_ON_DEVICE_DEFAULT != 0 && bits & cl::CL_QUEUE_ON_DEVICE == 0 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "CL_QUEUE_ON_DEVICE_DEFAULT without CL_QUEUE_ON_DEVICE",
-        );
-    }
-    let in_order = bits & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
-    if bits & cl::CL_QUEUE_ON_DEVICE != 0 && in_order {
-        return err(cl::CL_INVALID_VALUE, "a device queue must be out of order");
-    }
+    let has = |bit: cl_command_queue_properties| bits & bit != 0;
+    ensure!(
+        !has(!(HOST_PROPERTIES | DEVICE_PROPERTIES)),
+        cl::CL_INVALID_VALUE,
+        "unknown queue properties"
+    );
+    let on_device = has(cl::CL_QUEUE_ON_DEVICE);
+    ensure!(
+        on_device || !has(cl::CL_QUEUE_ON_DEVICE_DEFAULT),
+        cl::CL_INVALID_VALUE,
+        "CL_QUEUE_ON_DEVICE_DEFAULT without CL_QUEUE_ON_DEVICE"
+    );
+    ensure!(
+        !on_device || has(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE),
+        cl::CL_INVALID_VALUE,
+        "a device queue must be out of order"
+    );
     Ok(())
 }
 
@@ -143,17 +147,18 @@ pub fn create(
         // "if ... the CL_QUEUE_PRIORITY_KHR property is specified, and the queue is a CL_QUEUE_ON_DEVICE"; the same of the
         // throttle.
         let hints = [cl::CL_QUEUE_PRIORITY_KHR, cl::CL_QUEUE_THROTTLE_KHR];
-        if list.chunks(2).any(|pair| hints.contains(&pair[0])) {
-            return err(
-                cl::CL_INVALID_QUEUE_PROPERTIES,
-                "priorities and throttles are for queues of the host",
-            );
-        }
+        ensure!(
+            !list.chunks(2).any(|pair| hints.contains(&pair[0])),
+            cl::CL_INVALID_QUEUE_PROPERTIES,
+            "priorities and throttles are for queues of the host"
+        );
         return DeviceQueue::new(context, device, bits, size, list).map(Created::Device);
     }
-    if size.is_some() {
-        return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
-    }
+    ensure!(
+        size.is_none(),
+        cl::CL_INVALID_VALUE,
+        "CL_QUEUE_SIZE is for device queues"
+    );
     Queue::make(context, device, index, bits, list, stream).map(Created::Host)
 }
 
@@ -162,19 +167,7 @@ impl Wanted {
         let mut bits = 0;
         let mut stream = StreamDesc::default();
         let mut size = None;
-        let mut seen: Vec<cl_queue_properties> = Vec::new();
-        for pair in list.chunks(2) {
-            let &[name, ref rest @ ..] = pair else { break };
-            if name == 0 {
-                break;
-            }
-            let Some(&value) = rest.first() else {
-                return err(cl::CL_INVALID_VALUE, "a queue property has no value");
-            };
-            if seen.contains(&name) {
-                return err(cl::CL_INVALID_VALUE, "a queue property is given twice");
-            }
-            seen.push(name);
+        for (name, value) in pairs(list, cl::CL_INVALID_VALUE)? {
             if name == cl_queue_properties::from(cl::CL_QUEUE_PROPERTIES) {
                 bits = value;
             } else if name == cl_queue_properties::from(cl::CL_QUEUE_SIZE) {
@@ -194,10 +187,7 @@ impl Wanted {
                     _ => return err(cl::CL_INVALID_VALUE, "unknown queue throttle"),
                 };
             } else {
-                return err(
-                    cl::CL_INVALID_VALUE,
-                    format!("queue property {name:#x} is not supported"),
-                );
+                return unsupported("queue", name, cl::CL_INVALID_VALUE);
             }
         }
         check_bits(bits)?;
@@ -225,9 +215,11 @@ impl Queue {
         bits: cl_command_queue_properties,
     ) -> ClResult<Ref<Self>> {
         let index = context.device_index(device)?;
-        if bits & !HOST_PROPERTIES != 0 {
-            return err(cl::CL_INVALID_VALUE, "unknown queue properties");
-        }
+        ensure!(
+            bits & !HOST_PROPERTIES == 0,
+            cl::CL_INVALID_VALUE,
+            "unknown queue properties"
+        );
         Self::make(
             context,
             device,
@@ -244,52 +236,44 @@ impl Queue {
         index: usize,
         properties: cl_command_queue_properties,
         list: Vec<cl_queue_properties>,
-        desc: StreamDesc,
+        mut desc: StreamDesc,
     ) -> ClResult<Ref<Self>> {
         let traced = crate::util::trace::on();
         if traced {
             trace::begin();
         }
-        let measuring = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
-        let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
-        let desc_of_stream = StreamDesc {
-            profiling: measuring,
-            ..desc
-        };
-        let stream = device
-            .backend()
-            .create_stream(desc_of_stream)
+        desc.profiling = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
+        let (measuring, throttle) = (desc.profiling, desc.throttle);
+        let backend = device.backend();
+        let stream = backend
+            .create_stream(desc)
             .map_err(|error| ClError::from(error).of_resources())?;
-        let progress = Arc::new(Progress::new(stream.timeline().clone(), desc.throttle));
-        let rule = if in_order {
-            OrderRule::InOrder
-        } else {
-            OrderRule::Unordered
+        let progress = Arc::new(Progress::new(stream.timeline().clone(), throttle));
+        let rule = match properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE {
+            0 => OrderRule::InOrder,
+            _ => OrderRule::Unordered,
         };
-        let host_memory = device.backend().host_memory(1, 1).is_some();
+        let host_memory = backend.host_memory(1, 1).is_some();
         let state = QueueState::new(stream, progress.clone(), rule, measuring, host_memory);
-        let state = Mutex::new(state);
-        let target = QueueTarget {
-            context: context.clone(),
-            device: device.clone(),
-            index,
-            memory: context.memory_of(device)?,
-            queue: Arc::new(()),
-        };
-        let queue = Object::new_cyclic(|me| Self {
-            target,
+        let queue = Object::new(Self {
+            target: QueueTarget {
+                context: context.clone(),
+                device: device.clone(),
+                index,
+                memory: context.memory_of(device)?,
+                queue: Arc::new(()),
+            },
             properties,
             measuring,
             list,
             progress,
-            state,
+            state: Mutex::new(state),
             unwanted: Mutex::default(),
-            me: me.clone(),
         });
         let owner: Arc<dyn ContextQueue> = queue.clone();
         context.add_queue(Arc::downgrade(&owner));
         // Once the others see this one.
-        wait_for_left_writes(context, device, &queue.state);
+        queue.wait_for_left_writes();
         Ok(queue)
     }
 
@@ -332,23 +316,14 @@ impl Queue {
         self.target.context.memories().are_several()
     }
 
-    /// Returns CL_QUEUE_PROFILING_ENABLE
-    fn is_profiling(&self) -> bool {
-        self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
-    }
-
-    /// Returns true if times are measured: for the application, or for a trace.
-    fn is_measuring(&self) -> bool {
-        self.measuring
-    }
-
     /// Releases the lock, then does what had to wait for that.
     fn unlock(&self, mut state: MutexGuard<'_, QueueState>) {
-        if state.after.is_empty() && state.reports.is_empty() {
+        if state.after.is_empty() && state.reports.is_empty() && state.gone.is_empty() {
             return;
         }
         let after = std::mem::take(&mut state.after);
         let reports = std::mem::take(&mut state.reports);
+        let _gone = std::mem::take(&mut state.gone);
         drop(state);
         for one in after {
             one.run();
@@ -360,6 +335,9 @@ impl Queue {
 
     /// Frees the slots of operations whose times can no longer be queried.
     fn free_unwanted(&self, state: &mut QueueState) {
+        if !self.measuring {
+            return;
+        }
         let mut unwanted = self.unwanted.lock();
         if unwanted.is_empty() {
             return;
@@ -371,99 +349,69 @@ impl Queue {
         }
     }
 
-    fn submit_all(&self) {
+    /// Implements clFlush. Failures go to the events concerned.
+    pub fn flush(&self) {
         let mut state = self.state.lock();
-        if self.is_measuring() {
-            self.free_unwanted(&mut state);
-        }
+        self.free_unwanted(&mut state);
         state.submit();
         self.unlock(state);
     }
 
-    /// Implements clFlush.
-    pub fn flush(&self) -> ClResult {
-        self.submit_all();
-        Ok(())
-    }
-
-    /// Waits until all commands enqueued before are complete (clFinish). Failures of commands are
-    /// reported by their events.
-    pub fn finish(&self) -> ClResult {
-        let mut state = self.state.lock();
-        if self.is_measuring() {
-            self.free_unwanted(&mut state);
+    /// Makes a new queue's commands wait for what blocking writes of other queues have left to their devices.
+    fn wait_for_left_writes(&self) {
+        for other in self.target.context.queues() {
+            let (progress, left) = (other.progress(), other.progress().left());
+            if progress.timeline.has_reached(left) {
+                continue;
+            }
+            if progress.submitted() < left {
+                other.flush();
+            }
+            if progress.submitted() < left {
+                continue;
+            }
+            if Arc::ptr_eq(other.device(), &self.target.device) {
+                let point = progress.point(left);
+                let mut state = self.state.lock();
+                state.stream.wait_for(&point);
+                state.left_writes.push(point);
+            } else {
+                // There is no device that both know: the host waits.
+                let _ = progress.timeline.wait(left, None);
+            }
         }
-        if !state.pending.is_empty() {
-            drop(state);
-            return self.finish_pending();
-        }
-        state.submit();
-        let (value, seq) = (self.progress.submitted(), state.host.posted);
-        self.unlock(state);
-        // While the host executor has something to do it waits for the timeline; two threads that wait for one semaphore
-        // make NVIDIA's driver miss wake-ups for 10 ms.
-        self.progress.wait_host(seq);
-        self.progress
-            .timeline
-            .wait(value, None)
-            .map_err(ClError::from)?;
-        self.state.lock().stream.reclaim();
-        Ok(())
-    }
-
-    /// Waits for the commands that are pending now, not for later ones: a marker is enqueued after
-    /// them.
-    fn finish_pending(&self) -> ClResult {
-        let Some(me) = self.me.upgrade() else {
-            return Ok(());
-        };
-        let marker = Command {
-            kind: cl::CL_COMMAND_MARKER,
-            work: Work::Marker,
-        };
-        if let Some(event) = me.enqueue(marker, &[], false, true)? {
-            event.wait();
-        }
-        self.state.lock().stream.reclaim();
-        Ok(())
     }
 }
 
-/// Makes a new queue's commands wait for what blocking writes of other queues have left to their devices.
-fn wait_for_left_writes(
-    context: &Context,
-    device: &Ref<Device>,
-    state: &Mutex<QueueState, { rank::QUEUE }>,
-) {
-    for other in context.queues() {
-        let (progress, left) = (other.progress(), other.progress().left());
-        if progress.timeline.completed().is_ok_and(|now| now >= left) {
-            continue;
-        }
-        if progress.submitted() < left {
-            other.flush();
-        }
-        if progress.submitted() < left {
-            continue;
-        }
-        if Arc::ptr_eq(other.device(), device) {
-            let point = Point {
-                timeline: progress.timeline.clone(),
-                value: left,
-            };
-            let mut state = state.lock();
-            state.stream.wait_for(&point);
-            state.left_writes.push(point);
+impl Object<Queue> {
+    /// Waits until all commands enqueued before are complete (clFinish). Failures of commands are
+    /// reported by their events.
+    pub fn finish(self: &Arc<Self>) -> ClResult {
+        let mut state = self.state.lock();
+        self.free_unwanted(&mut state);
+        if state.pending.is_empty() {
+            state.submit();
+            let (value, seq) = (self.progress.submitted(), state.host.posted);
+            self.unlock(state);
+            // While the host executor has something to do it waits for the timeline; two threads that wait for one semaphore
+            // make NVIDIA's driver miss wake-ups for 10 ms.
+            self.progress.wait_host(seq);
+            self.progress.timeline.wait(value, None)?;
         } else {
-            // There is no device that both know: the host waits.
-            let _ = progress.timeline.wait(left, None);
+            // Not for commands that come later: a marker stands for all before it.
+            drop(state);
+            if let Some(event) = self.enqueue(sync::marker(), &[], false, true)? {
+                event.wait();
+            }
         }
+        self.state.lock().stream.reclaim();
+        Ok(())
     }
 }
 
 impl ContextQueue for Object<Queue> {
     fn handle(&self) -> *mut c_void {
-        self.me.as_ptr() as *mut c_void
+        self as *const Self as *mut c_void
     }
 
     fn progress(&self) -> &Arc<Progress> {
@@ -475,17 +423,21 @@ impl ContextQueue for Object<Queue> {
     }
 
     fn flush(&self) {
-        self.submit_all();
+        Queue::flush(self);
     }
 }
 
 impl Owner for Object<Queue> {
+    fn context(&self) -> &Ref<Context> {
+        &self.target.context
+    }
+
     fn profiling(&self) -> bool {
-        self.is_profiling()
+        self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
     }
 
     fn measures(&self) -> bool {
-        self.is_measuring()
+        self.measuring
     }
 
     fn watch(&self, event: Ref<Event>) {
@@ -505,13 +457,8 @@ impl Owner for Object<Queue> {
             return;
         };
         let posted = state.post(Task {
-            value,
-            seq: 0,
-            action: None,
             event: Some(event.clone()),
-            owner,
-            failed: None,
-            command: None,
+            ..Task::at(value, owner)
         });
         self.unlock(state);
         if let Err(error) = posted {
@@ -530,26 +477,22 @@ impl Owner for Object<Queue> {
         self.state.lock().host_tasks_done();
     }
 
-    fn pump(&self) {
+    fn pump(self: Arc<Self>) {
         self.pump_pending();
     }
 
     fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)> {
         let mut state = self.state.lock();
-        let mut all: Option<(u64, u64)> = None;
+        let mut all = None;
         for slot in slots {
             let times = state.stream.take_times(*slot)?;
-            all = Some(match all {
-                Some((start, end)) => (start.min(times.start), end.max(times.end)),
-                None => (times.start, times.end),
-            });
+            let (start, end) = all.unwrap_or((times.start, times.end));
+            all = Some((times.start.min(start), times.end.max(end)));
         }
-        all.ok_or_else(|| {
-            ClError::new(
-                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
-                "the command was not measured",
-            )
-        })
+        all.or_err(
+            cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+            "the command was not measured",
+        )
     }
 
     fn discard_times(&self, slots: &[ProfileSlot]) {
@@ -592,6 +535,6 @@ pub fn release(handle: *const c_void) -> ClResult {
         return handle::release::<DeviceQueue>(handle);
     }
     let queue = handle::lookup::<Queue>(handle)?;
-    queue.submit_all();
+    queue.flush();
     handle::release::<Queue>(handle)
 }

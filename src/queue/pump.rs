@@ -7,49 +7,36 @@ use super::host::{Bring, HostAction, Task};
 use super::pending::{refuse, Pending, Slots};
 use super::state::QueueState;
 use super::Queue;
-use crate::cl;
+use crate::cl::{self, cl_int};
 use crate::command::{Command, Work};
-use crate::error::ClError;
-use crate::handle::Ref;
-use crate::object::event::{now_ns, Dependent, Event, Owner, Recorded, Times};
+use crate::error::{err, ClError};
+use crate::handle::{Object, Ref};
+use crate::object::event::{Dependent, Event, Owner, Stage, Times};
 use crate::object::mem::map;
+use crate::util::guard::guarded;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
-/// The outcome of looking at a pending command.
-enum Look {
-    /// The command is over or recorded.
-    Gone(Box<Pending>),
-    /// The command waits for something that will come by itself.
-    Waits,
-    /// The command waits for these events, to which it has to be subscribed (true: until they are done).
-    Subscribe(SmallVec<[(Ref<Event>, bool); 2]>),
-    /// This queue must be flushed first, up to this value.
-    Flush(Arc<dyn Owner>, u64),
-}
-
-impl Queue {
-    /// Makes a command pending of which `parts` are recorded and which waits for `place`. [`wake`]
-    /// must be called once the lock is released.
-    #[allow(clippy::too_many_arguments)]
+impl Object<Queue> {
+    /// Makes a command pending, of which so many parts are recorded and which waits for `place`. It is to be looked at
+    /// ([`crate::object::event::wake`]) when the lock is released.
     pub(super) fn make_pending(
-        &self,
+        self: &Arc<Self>,
         state: &mut QueueState,
         command: Command,
         wait: &[Ref<Event>],
-        owner: &Arc<dyn Owner>,
         queued: u64,
         (parts, slots): (usize, Slots),
         place: Option<QueuePosition>,
     ) -> Ref<Event> {
-        let context = self.target.context.clone();
-        let event = Event::pending(context, command.kind, owner.clone(), queued);
+        let kind = command.kind;
+        let event = Event::new(self.clone(), kind, Stage::Pending, Times::None, queued);
         let mut deps: SmallVec<[Ref<Event>; 4]> = wait.iter().cloned().collect();
         let mut after_all = false;
-        let barrier = command.kind == cl::CL_COMMAND_BARRIER;
+        let barrier = kind == cl::CL_COMMAND_BARRIER && !state.in_order();
         if !state.in_order() {
             deps.extend(state.pending.barrier().cloned());
-            after_all = (barrier || command.kind == cl::CL_COMMAND_MARKER) && wait.is_empty();
+            after_all = (barrier || kind == cl::CL_COMMAND_MARKER) && wait.is_empty();
         }
         if let Work::Map { mem, mapping } = &command.work {
             map::set_held(mem, mapping, true);
@@ -65,36 +52,29 @@ impl Queue {
             slots,
         };
         let number = state.pending.add(pending, after_all);
-        if barrier && !state.in_order() {
+        if barrier {
             state.pending.set_barrier(number, event.clone());
         }
         if let Some(place) = place {
-            self.wait_for_place(state, number, place, owner);
+            self.wait_for_place(state, number, place);
         }
         self.progress.set_pending(state.pending.len());
         event
     }
 
     /// Encodes the pending commands that have become ready.
-    pub(super) fn pump_pending(&self) {
-        let Some(owner) = self.owner() else { return };
-        let weak: Weak<dyn Owner> = Arc::downgrade(&owner);
+    pub(super) fn pump_pending(self: &Arc<Self>) {
+        let weak: Weak<dyn Owner> = Arc::downgrade(&(self.clone() as Arc<dyn Owner>));
         let mut flushes = 0;
         loop {
-            // Dropped when the lock is released.
-            let mut gone: Vec<Box<Pending>> = Vec::new();
             let mut outside = None;
             {
                 let mut state = self.state.lock();
                 let in_order = state.in_order();
                 while let Some(number) = state.pending.candidate(in_order) {
-                    match self.look_at(&mut state, number, &owner) {
-                        Look::Gone(pending) => gone.push(pending),
-                        Look::Waits => {}
-                        look => {
-                            outside = Some((number, look));
-                            break;
-                        }
+                    outside = self.look_at(&mut state, number).map(|look| (number, look));
+                    if outside.is_some() {
+                        break;
                     }
                 }
                 // What it waits for, or what waits for it, may be in the open batch.
@@ -102,9 +82,8 @@ impl Queue {
                 self.progress.set_pending(state.pending.len());
                 self.unlock(state);
             }
-            drop(gone);
             match outside {
-                Some((number, Look::Flush(queue, value))) => {
+                Some((number, Resolved::Flush(queue, value))) => {
                     queue.flush();
                     flushes += 1;
                     let submitted = queue.progress().submitted() >= value;
@@ -115,7 +94,7 @@ impl Queue {
                     }
                     self.state.lock().pending.look_again(number);
                 }
-                Some((number, Look::Subscribe(events))) => {
+                Some((number, Resolved::Pending(events))) => {
                     for (event, until_done) in events {
                         let dependent = Dependent {
                             owner: weak.clone(),
@@ -139,85 +118,55 @@ impl Queue {
 
     /// Copies contents to the memory of the device, in a thread that may wait for devices. The
     /// command is checked again when they are there.
-    fn bring(
-        &self,
-        state: &mut QueueState,
-        number: u64,
-        mut pending: Pending,
-        owner: &Arc<dyn Owner>,
-    ) -> Look {
-        if let Some(error) = pending.bring.as_ref().and_then(|bring| bring.error()) {
-            self.fail_pending(state, &pending, error);
-            state.pending.remove(number);
-            return Look::Gone(Box::new(pending));
+    fn bring(self: &Arc<Self>, state: &mut QueueState, number: u64, mut pending: Pending) {
+        let failed = (pending.bring.as_ref()).and_then(|bring| bring.error().cloned());
+        if let Some(error) = failed {
+            return self.fail_pending(state, number, pending, &error);
         }
         let bring = Arc::new(Bring::new(&pending.command.work, self.target.memory));
-        let task = Task {
-            value: 0,
-            seq: 0,
+        let posted = state.post_bring(Task {
             action: Some(HostAction::Bring(bring.clone())),
-            event: None,
-            owner: owner.clone(),
-            failed: None,
             command: Some(number),
-        };
-        pending.count += 1;
-        pending.bring = Some(bring);
-        match state.post_bring(task) {
+            ..Task::at(0, self.clone())
+        });
+        match posted {
             Ok(()) => {
+                pending.count += 1;
+                pending.bring = Some(bring);
                 state.pending.put_back(number, pending);
-                Look::Waits
             }
-            Err(error) => {
-                self.fail_pending(state, &pending, &error);
-                state.pending.remove(number);
-                Look::Gone(Box::new(pending))
-            }
+            Err(error) => self.fail_pending(state, number, pending, &error),
         }
     }
 
-    fn look_at(&self, state: &mut QueueState, number: u64, owner: &Arc<dyn Owner>) -> Look {
-        let Some(mut pending) = state.pending.take(number) else {
-            return Look::Waits;
-        };
+    /// Looks at a pending command. Returns what has to be done without the lock: queues to flush, events to subscribe to.
+    fn look_at(self: &Arc<Self>, state: &mut QueueState, number: u64) -> Option<Resolved> {
+        let mut pending = state.pending.take(number)?;
         let work = &pending.command.work;
-        match self.resolve(state, &pending.deps, pending.listed, work) {
-            Resolved::Ready(_) if !self.is_prepared(work) => {
-                self.bring(state, number, pending, owner)
-            }
-            Resolved::Ready(ready) => self.encode_pending(state, number, pending, ready, owner),
+        let resolved = self.resolve(state, &pending.deps, pending.listed, work);
+        match resolved {
+            Resolved::Ready(_) if !self.is_prepared(work) => self.bring(state, number, pending),
+            Resolved::Ready(ready) => self.encode_pending(state, number, pending, ready),
             Resolved::Failed => {
-                refuse(&pending.command);
-                let failed = pending.event.settle(QueueState::DEPENDENCY_FAILED);
-                state.after.push(failed);
-                state.pending.remove(number);
-                Look::Gone(Box::new(pending))
-            }
-            Resolved::Flush(queue, value) => {
-                state.pending.put_back(number, pending);
-                Look::Flush(queue, value)
-            }
-            Resolved::Pending(events) => {
-                pending.count += events.len();
-                state.pending.put_back(number, pending);
-                Look::Subscribe(events)
+                self.end_pending(state, number, pending, QueueState::DEPENDENCY_FAILED);
             }
             Resolved::Unreached(place) => {
                 state.pending.put_back(number, pending);
-                self.wait_for_place(state, number, place, owner);
-                Look::Waits
+                self.wait_for_place(state, number, place);
+            }
+            Resolved::Flush(..) | Resolved::Pending(_) => {
+                if let Resolved::Pending(events) = &resolved {
+                    pending.count += events.len();
+                }
+                state.pending.put_back(number, pending);
+                return Some(resolved);
             }
         }
+        None
     }
 
     /// Makes a command wait until the queue has reached a position.
-    fn wait_for_place(
-        &self,
-        state: &mut QueueState,
-        number: u64,
-        place: QueuePosition,
-        owner: &Arc<dyn Owner>,
-    ) {
+    fn wait_for_place(self: &Arc<Self>, state: &mut QueueState, number: u64, place: QueuePosition) {
         let Some(pending) = state.pending.get_mut(number) else {
             return;
         };
@@ -232,48 +181,50 @@ impl Queue {
             state.submit();
         }
         let posted = state.post(Task {
-            value: place.value,
-            seq: 0,
-            action: None,
-            event: None,
-            owner: owner.clone(),
-            failed: None,
             command: Some(number),
+            ..Task::at(place.value, self.clone())
         });
         if let Err(error) = posted {
             // Nobody can wait for the place.
             if let Some(pending) = state.pending.take(number) {
-                self.fail_pending(state, &pending, &error);
-                state.pending.remove(number);
+                self.fail_pending(state, number, pending, &error);
             }
         }
     }
 
-    fn fail_pending(&self, state: &mut QueueState, pending: &Pending, error: &ClError) {
+    fn fail_pending(&self, state: &mut QueueState, number: u64, pending: Pending, error: &ClError) {
+        let report = format!("a command could not be carried out: {error}");
+        state.reports.push(report);
+        self.end_pending(state, number, pending, error.code);
+    }
+
+    /// Ends a command that will not be carried out.
+    fn end_pending(&self, state: &mut QueueState, number: u64, pending: Pending, status: cl_int) {
         refuse(&pending.command);
-        state
-            .reports
-            .push(format!("a command could not be carried out: {error}"));
-        let failed = pending.event.settle(error.code);
-        state.after.push(failed);
+        state.after.push(pending.event.settle(status));
+        state.pending.remove(number);
+        state.gone.push(pending);
     }
 
     fn encode_pending(
-        &self,
+        self: &Arc<Self>,
         state: &mut QueueState,
         number: u64,
         mut pending: Pending,
         ready: Ready,
-        owner: &Arc<dyn Owner>,
-    ) -> Look {
+    ) {
         let how = How {
-            profile: self.is_measuring(),
-            blocking: false,
+            profile: self.measuring,
             event: true,
             parts: pending.parts,
+            ..How::default()
         };
-        let event = &pending.event;
-        let encoded = match self.encode(state, &pending.command, ready, how) {
+        // A panic fails this command, and no other.
+        let mut outcome = err(cl::CL_OUT_OF_RESOURCES, "internal error");
+        guarded("a pending command", || {
+            outcome = self.encode(state, &pending.command, ready, how);
+        });
+        let encoded = match outcome {
             Ok(Outcome::Recorded(encoded)) => encoded,
             Ok(Outcome::Unfinished {
                 parts,
@@ -283,21 +234,16 @@ impl Queue {
                 pending.parts = parts;
                 pending.slots.extend(slots);
                 state.pending.put_back(number, pending);
-                self.wait_for_place(state, number, place, owner);
-                return Look::Waits;
+                return self.wait_for_place(state, number, place);
             }
-            Err(error) => {
-                self.fail_pending(state, &pending, &error);
-                state.pending.remove(number);
-                return Look::Gone(Box::new(pending));
-            }
+            Err(error) => return self.fail_pending(state, number, pending, &error),
         };
         state.pending.remove(number);
         if let Work::Map { mem, mapping } = &pending.command.work {
             map::set_held(mem, mapping, false);
         }
         let Encoded {
-            place,
+            mut place,
             mut times,
             action,
             done,
@@ -306,39 +252,19 @@ impl Queue {
         if let Times::Slots(slots) = &mut times {
             slots.extend(pending.slots.drain(..));
         }
+        let event = &pending.event;
         if done {
             // Its place is that of a command before it, whose status is not its own.
             state.after.push(event.complete(times));
-            return Look::Gone(Box::new(pending));
-        }
-        let place = Recorded {
-            depends: !pending.deps.is_empty(),
-            ..place
-        };
-        let (watch, notifications) = event.mark_recorded(place, times, action.is_some());
-        state.after.push(notifications);
-        if place.value > self.progress.submitted() {
-            state.add_open_event(event.clone());
-        } else if self.is_measuring() {
-            event.set_submit_time(now_ns());
-        }
-        if watch {
-            let seq = if action.is_some() { place.host_seq } else { 0 };
-            let task = Task {
-                value: place.value,
-                seq,
-                action,
-                event: Some(event.clone()),
-                owner: owner.clone(),
-                failed: None,
-                command: None,
-            };
-            if let Err(error) = state.post(task) {
-                let after = event.settle(error.code);
-                state.after.push(after);
+        } else {
+            place.depends = !pending.deps.is_empty();
+            let (watch, notifications) = event.mark_recorded(place, times, action.is_some());
+            state.after.push(notifications);
+            if let Err(error) = self.follow(state, Some(event), place, action, watch) {
+                state.after.push(event.settle(error.code));
             }
+            state.maybe_submit();
         }
-        state.maybe_submit();
-        Look::Gone(Box::new(pending))
+        state.gone.push(pending);
     }
 }

@@ -3,7 +3,7 @@
 use super::hazards::{HostTasks, QueuePosition};
 use super::host::print_buffers::PrintBuffers;
 use super::host::{Executor, Task};
-use super::pending::PendingCommands;
+use super::pending::{Pending, PendingCommands};
 use super::transfer::staging::{Pool, UNBOUNDED};
 use crate::backend::{Op, OrderRule, Placement, Point, ProfileSlot, Stream};
 use crate::cl::{self, cl_int};
@@ -94,6 +94,8 @@ pub struct QueueState {
     pub print_tasks: VecDeque<u64>,
     /// To be run when the lock is released.
     pub after: Vec<Notifications>,
+    /// Commands that are over, or recorded, and whose memory objects may go with them: dropped when the lock is released.
+    pub gone: Vec<Pending>,
     /// Messages for the context's callback, when the lock is released.
     pub reports: Vec<String>,
 }
@@ -133,6 +135,7 @@ impl QueueState {
             printing: Arc::default(),
             print_tasks: VecDeque::new(),
             after: Vec::new(),
+            gone: Vec::new(),
             reports: Vec::new(),
         }
     }
@@ -189,16 +192,14 @@ impl QueueState {
     /// Returns true if the device has finished everything submitted. False where that cannot be
     /// found out.
     pub fn device_idle(&self) -> bool {
-        self.progress
-            .timeline
-            .completed()
-            .is_ok_and(|now| now >= self.progress.submitted())
+        let submitted = self.progress.submitted();
+        self.progress.timeline.has_reached(submitted)
     }
 
     /// Removes the writes of other queues that are complete, which the stream makes visible anyhow.
     pub fn forget_left_writes(&mut self) {
         self.left_writes
-            .retain(|point| !(point.timeline.completed()).is_ok_and(|now| now >= point.value));
+            .retain(|point| !point.timeline.has_reached(point.value));
     }
 
     /// Returns true if nothing is recorded, submitted or left to the host.
@@ -294,6 +295,9 @@ impl QueueState {
         let failed = match self.stream.submit(false) {
             Ok(value) => {
                 self.progress.set_submitted(value);
+                for event in self.open_events.drain(..).filter(|_| self.profiling) {
+                    event.set_submit_time(now);
+                }
                 None
             }
             Err(error) => {
@@ -302,34 +306,19 @@ impl QueueState {
                     "a batch of commands could not be submitted: {}",
                     error.what
                 ));
+                let tasks = &self.open_tasks;
+                let has_task = |event: &Ref<Event>| {
+                    let own =
+                        |task: &Task| task.event.as_ref().is_some_and(|e| Arc::ptr_eq(e, event));
+                    tasks.iter().any(own)
+                };
+                let events = self.open_events.drain(..);
+                let alone = events.filter(|event| !has_task(event));
+                self.after
+                    .extend(alone.map(|event| event.settle(error.code)));
                 Some(error.code)
             }
         };
-        match failed {
-            None => {
-                if self.profiling {
-                    for event in self.open_events.drain(..) {
-                        event.set_submit_time(now);
-                    }
-                }
-                self.open_events.clear();
-            }
-            Some(code) => {
-                let events = std::mem::take(&mut self.open_events);
-                let tasks: &[Task] = &self.open_tasks;
-                let with_host = |event: &Ref<Event>| {
-                    tasks
-                        .iter()
-                        .any(|t| t.event.as_ref().is_some_and(|e| Arc::ptr_eq(e, event)))
-                };
-                let settled: Vec<Notifications> = events
-                    .iter()
-                    .filter(|event| !with_host(event))
-                    .map(|event| event.settle(code))
-                    .collect();
-                self.after.extend(settled);
-            }
-        }
         if !self.open_tasks.is_empty() {
             let promised = self.open_tasks.len();
             let tasks = self.open_tasks.drain(..).map(|mut task| {
@@ -384,10 +373,6 @@ impl QueueState {
     /// Returns true if the timeline and the host executor have reached a position.
     pub fn has_reached(&self, place: QueuePosition) -> bool {
         self.progress.host_done() >= place.host_seq
-            && self
-                .progress
-                .timeline
-                .completed()
-                .is_ok_and(|now| now >= place.value)
+            && self.progress.timeline.has_reached(place.value)
     }
 }

@@ -71,7 +71,8 @@ pub fn get_info(
 }
 
 pub fn flush(queue: Handle) -> ClResult {
-    queue.object::<Queue>()?.flush()
+    queue.object::<Queue>()?.flush();
+    Ok(())
 }
 
 pub fn finish(queue: Handle) -> ClResult {

@@ -49,8 +49,13 @@ pub enum StepAction {
     Copy(MemoryRange, MemoryRange, BufferCopy),
     Fill(MemoryRange, SmallVec<[u8; 16]>),
     Update(MemoryRange, Box<[u8]>),
-    ImageToMemory(Arc<dyn DeviceImage>, ImageRegion, MemoryRange, u32, u32),
-    MemoryToImage(MemoryRange, u32, u32, Arc<dyn DeviceImage>, ImageRegion),
+    CopyTexels(
+        Arc<dyn DeviceImage>,
+        ImageRegion,
+        MemoryRange,
+        (u32, u32),
+        bool,
+    ),
     ImageCopy(
         Arc<dyn DeviceImage>,
         [u32; 3],
@@ -242,12 +247,9 @@ impl StepAction {
                 std::ptr::copy_nonoverlapping(data.as_ptr(), dst.pointer, bytes);
             },
             // SAFETY: as above.
-            Self::ImageToMemory(image, region, dst, row, slice) => unsafe {
-                texel_copy::image_to_memory(image.as_ref(), region, dst.pointer, *row, *slice);
-            },
-            // SAFETY: as above.
-            Self::MemoryToImage(src, row, slice, image, region) => unsafe {
-                texel_copy::memory_to_image(src.pointer, *row, *slice, image.as_ref(), region);
+            Self::CopyTexels(image, region, memory, pitches, to_image) => unsafe {
+                let memory = memory.pointer;
+                texel_copy::copy_texels(image.as_ref(), region, memory, *pitches, *to_image);
             },
             // SAFETY: as above.
             Self::ImageCopy(src, from, dst, to, size) => unsafe {

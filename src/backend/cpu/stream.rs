@@ -177,25 +177,15 @@ impl CpuStream {
             }
             Op::Fill { dst, pattern } => StepAction::Fill(self.place(dst)?, pattern.into()),
             Op::Update { dst, data } => StepAction::Update(self.place(dst)?, data.into()),
-            Op::ImageToMemory {
+            Op::CopyTexels {
                 image,
                 region,
-                dst,
-                row_texels,
-                slice_rows,
+                memory,
+                pitches,
+                to_image,
             } => {
-                let place = self.place(dst)?;
-                StepAction::ImageToMemory(image.clone(), region, place, row_texels, slice_rows)
-            }
-            Op::MemoryToImage {
-                src,
-                row_texels,
-                slice_rows,
-                image,
-                region,
-            } => {
-                let place = self.place(src)?;
-                StepAction::MemoryToImage(place, row_texels, slice_rows, image.clone(), region)
+                let place = self.place(memory)?;
+                StepAction::CopyTexels(image.clone(), region, place, pitches, to_image)
             }
             Op::ImageCopy {
                 src,

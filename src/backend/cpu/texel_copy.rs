@@ -8,8 +8,7 @@ use crate::backend::{DeviceImage, ImageDim};
 fn pitches(
     image: &dyn DeviceImage,
     region: &ImageRegion,
-    row_texels: u32,
-    slice_rows: u32,
+    (row_texels, slice_rows): (u32, u32),
 ) -> (usize, usize) {
     let or = |given: u32, packed: u32| if given == 0 { packed } else { given } as usize;
     let row = image.desc().format.bytes() * or(row_texels, region.size[0]);
@@ -57,39 +56,27 @@ fn rows(
     }
 }
 
-/// Copies from an image to memory; see `Op::ImageToMemory`.
+/// Copies between an image and memory; see `Op::CopyTexels`.
 ///
 /// # Safety
 /// The memory must have room for the region, and nothing else may access it meanwhile.
-pub unsafe fn image_to_memory(
+pub unsafe fn copy_texels(
     image: &dyn DeviceImage,
     region: &ImageRegion,
-    dst: *mut u8,
-    row_texels: u32,
-    slice_rows: u32,
+    memory: *mut u8,
+    given: (u32, u32),
+    to_image: bool,
 ) {
-    let pitches = pitches(image, region, row_texels, slice_rows);
+    let pitches = pitches(image, region, given);
     rows(image, region, pitches, |texels, at, bytes| {
+        let row = memory.wrapping_add(at);
+        let (from, to) = if to_image {
+            (row, texels)
+        } else {
+            (texels, row)
+        };
         // SAFETY: the row lies within the image; the caller vouches for the memory.
-        unsafe { std::ptr::copy_nonoverlapping(texels, dst.wrapping_add(at), bytes) };
-    });
-}
-
-/// Copies from memory to an image; see `Op::MemoryToImage`.
-///
-/// # Safety
-/// The memory must hold the region, and nothing else may write it meanwhile.
-pub unsafe fn memory_to_image(
-    src: *const u8,
-    row_texels: u32,
-    slice_rows: u32,
-    image: &dyn DeviceImage,
-    region: &ImageRegion,
-) {
-    let pitches = pitches(image, region, row_texels, slice_rows);
-    rows(image, region, pitches, |texels, at, bytes| {
-        // SAFETY: the row lies within the image; the caller vouches for the memory.
-        unsafe { std::ptr::copy_nonoverlapping(src.wrapping_add(at), texels, bytes) };
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
     });
 }
 

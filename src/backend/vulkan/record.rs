@@ -9,8 +9,7 @@ use super::profile::Queries;
 use super::tracker::{AccessedRange, Accesses, Order};
 use crate::backend::image::{ImageDim, ImageRegion, Resource};
 use crate::backend::{
-    Binding, BufferCopy, DeviceError, DeviceImage, Memory, Op, OrderRule, ProfileSlot, Result,
-    Slice,
+    Binding, DeviceError, DeviceImage, Memory, Op, OrderRule, ProfileSlot, Result, Slice,
 };
 use ash::vk;
 use std::sync::Arc;
@@ -215,13 +214,6 @@ impl Batch {
     }
 }
 
-/// Returns the bytes from the first to the last byte of one side of a copy.
-fn extent(region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> u64 {
-    region.slices.saturating_sub(1) * slice_pitch
-        + region.rows.saturating_sub(1) * row_pitch
-        + region.bytes
-}
-
 /// The accesses of an operation to memory.
 struct Footprint {
     accesses: Accesses,
@@ -310,8 +302,8 @@ impl Batch {
             }
             Op::Copy { src, dst, region } => {
                 let (from, to) = (region.src_offset, region.dst_offset);
-                let from_end = from + extent(region, region.src_row_pitch, region.src_slice_pitch);
-                let to_end = to + extent(region, region.dst_row_pitch, region.dst_slice_pitch);
+                let from_end = from + region.src_span();
+                let to_end = to + region.dst_span();
                 self.access(src, from, from_end, false, &mut accesses)?;
                 self.access(dst, to, to_end, true, &mut accesses)?;
                 // Copies and fills may use both.
@@ -325,14 +317,14 @@ impl Batch {
                 self.access(dst, 0, data.len() as u64, true, &mut accesses)?;
                 vk::PipelineStageFlags::TRANSFER
             }
-            Op::ImageToMemory { image, dst, .. } => {
-                self.access_image(image, false, &mut accesses)?;
-                self.access(dst, 0, dst.size, true, &mut accesses)?;
-                vk::PipelineStageFlags::TRANSFER
-            }
-            Op::MemoryToImage { src, image, .. } => {
-                self.access(src, 0, src.size, false, &mut accesses)?;
-                self.access_image(image, true, &mut accesses)?;
+            Op::CopyTexels {
+                image,
+                memory,
+                to_image,
+                ..
+            } => {
+                self.access_image(image, *to_image, &mut accesses)?;
+                self.access(memory, 0, memory.size, !to_image, &mut accesses)?;
                 vk::PipelineStageFlags::TRANSFER
             }
             Op::ImageCopy { src, dst, .. } => {
@@ -378,20 +370,13 @@ impl Batch {
                 let groups = Groups::InMemory(groups);
                 self.dispatch(VulkanPipeline::of(&**kept)?, groups, push, bindings)?;
             }
-            Op::ImageToMemory {
+            Op::CopyTexels {
                 image,
                 region,
-                dst,
-                row_texels,
-                slice_rows,
-            } => self.copy_texels(image, &region, dst, (row_texels, slice_rows), false)?,
-            Op::MemoryToImage {
-                src,
-                row_texels,
-                slice_rows,
-                image,
-                region,
-            } => self.copy_texels(image, &region, src, (row_texels, slice_rows), true)?,
+                memory,
+                pitches,
+                to_image,
+            } => self.copy_texels(image, &region, memory, pitches, to_image)?,
             Op::ImageCopy {
                 src,
                 src_origin,

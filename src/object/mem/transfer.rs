@@ -207,13 +207,7 @@ pub fn fill_image(
         };
         let src = staging.slice(size);
         staging.stream.record(
-            Op::MemoryToImage {
-                src: &src,
-                row_texels: 0,
-                slice_rows: 0,
-                image,
-                region: within(whole, &region),
-            },
+            Op::copy_packed(image, within(whole, &region), &src, true),
             OrderRule::InOrder,
             false,
         )?;
@@ -245,13 +239,7 @@ pub fn image_bytes(
         let size = volume(region.size, element);
         let dst = staging.slice(size);
         staging.stream.record(
-            Op::ImageToMemory {
-                image,
-                region: within(whole, &region),
-                dst: &dst,
-                row_texels: 0,
-                slice_rows: 0,
-            },
+            Op::copy_packed(image, within(whole, &region), &dst, false),
             OrderRule::InOrder,
             false,
         )?;

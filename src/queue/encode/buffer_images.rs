@@ -17,8 +17,7 @@ struct ShownPart {
     /// First byte in the buffer, and how many from there.
     offset: u64,
     bytes: u64,
-    row_texels: u32,
-    slice_rows: u32,
+    pitches: (u32, u32),
 }
 
 /// Returns all of an image over a buffer: at once, slice by slice, or row by row, where these are
@@ -62,34 +61,14 @@ fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
         },
         offset: at(y, z),
         bytes: at(rows - 1, slices - 1) + row_bytes,
-        row_texels,
-        slice_rows,
+        pitches: (row_texels, slice_rows),
     };
     starts.map(part).collect()
 }
 
-/// Copies the buffers' texels to the images beside them, before a launch. `memory`: that of the
-/// device; `queue`: whose images.
-pub(in crate::queue) fn fill_shown_images(
-    to: &mut impl Recorder,
-    memory: MemoryIndex,
-    queue: &Identity,
-    kernel: &KernelLaunch,
-) -> ClResult {
-    show(to, memory, queue, kernel, false)
-}
-
-/// Copies what the kernel wrote back to the buffers, after a launch.
-pub(in crate::queue) fn empty_shown_images(
-    to: &mut impl Recorder,
-    memory: MemoryIndex,
-    queue: &Identity,
-    kernel: &KernelLaunch,
-) -> ClResult {
-    show(to, memory, queue, kernel, true)
-}
-
-fn show(
+/// Copies the buffers' texels to the images beside them, before a launch, or (`back`) what the kernel wrote back to the
+/// buffers. `memory`: that of the device; `queue`: whose images.
+pub(in crate::queue) fn copy_shown_images(
     to: &mut impl Recorder,
     memory: MemoryIndex,
     queue: &Identity,
@@ -109,24 +88,12 @@ fn show(
         any = true;
         let texels = mem.shown(memory, queue)?;
         for part in shown_parts(image) {
-            let bytes = mem.slice(memory, part.offset, part.bytes)?;
-            let (region, row_texels, slice_rows) = (part.region, part.row_texels, part.slice_rows);
-            let op = if back {
-                Op::ImageToMemory {
-                    image: &texels,
-                    region,
-                    dst: &bytes,
-                    row_texels,
-                    slice_rows,
-                }
-            } else {
-                Op::MemoryToImage {
-                    src: &bytes,
-                    row_texels,
-                    slice_rows,
-                    image: &texels,
-                    region,
-                }
+            let op = Op::CopyTexels {
+                image: &texels,
+                region: part.region,
+                memory: &mem.slice(memory, part.offset, part.bytes)?,
+                pitches: part.pitches,
+                to_image: !back,
             };
             to.record(op, false)?;
         }

@@ -15,15 +15,12 @@ use std::sync::Arc;
 /// Memory that operations use.
 pub(in crate::queue) type Uses = SmallVec<[Use; 8]>;
 
-/// The buffer that a launch prints to, with what it may print.
-pub(in crate::queue) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
-
 /// Where launches are recorded.
 pub(in crate::queue) trait Recorder {
     /// Allocates mapped memory for this launch alone.
     fn room(&mut self, size: u64) -> ClResult<Piece>;
     /// Returns a buffer for the kernel's printf output.
-    fn print_buffer(&mut self) -> ClResult<PrintBuffer>;
+    fn print_buffer(&mut self, sites: &Arc<Vec<PrintfSite>>) -> ClResult<PrintBuffer>;
     /// Places a barrier between earlier commands and later ones, if only the launch itself requires
     /// it.
     fn barrier(&mut self) -> ClResult;
@@ -39,7 +36,7 @@ pub(in crate::queue) fn record_launch(
     launch: &Launch,
     uses: &mut Uses,
     enqueue: u64,
-) -> ClResult<Option<Print>> {
+) -> ClResult<Option<PrintBuffer>> {
     let kernel = &launch.kernel;
     let interface = kernel.code.interface();
     if let Some(globals) = &kernel.globals {
@@ -65,10 +62,10 @@ pub(in crate::queue) fn record_launch(
     push.resize(interface.push_size as usize, 0);
     let print = match (&kernel.printf, interface.uses_printf) {
         (Some(sites), true) => {
-            let buffer = to.print_buffer()?;
+            let buffer = to.print_buffer(sites)?;
             let slice = buffer.slice();
             uses.push(Use { slice, write: true });
-            Some((buffer, sites.clone()))
+            Some(buffer)
         }
         _ => None,
     };
@@ -85,7 +82,7 @@ pub(in crate::queue) fn record_launch(
     let mut implicit = ImplicitValues {
         arguments,
         globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
-        printf: print.as_ref().map_or(0, |(buffer, _)| buffer.address()),
+        printf: print.as_ref().map_or(0, PrintBuffer::address),
         enqueue,
         resume: resume.as_ref().map_or(0, |piece| piece.address()),
         dims: launch.grid.dims,

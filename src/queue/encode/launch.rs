@@ -1,11 +1,12 @@
 //! Launches of kernels in a queue: the memory objects that they use, and what the host does when they have ended.
 
-use super::buffer_images::{empty_shown_images, fill_shown_images};
+use super::buffer_images::copy_shown_images;
 use super::dispatches::{record_launch, Recorder, Uses};
 use super::{How, Outcome};
-use crate::backend::{Op, Point, Use};
+use crate::backend::{Op, Use};
 use crate::command::Launch;
 use crate::error::ClResult;
+use crate::handle::Object;
 use crate::queue::device_enqueue::LaunchTree;
 use crate::queue::hazards::QueuePosition;
 use crate::queue::host::print_buffers::PrintBuffer;
@@ -15,10 +16,12 @@ use crate::queue::state::QueueState;
 use crate::queue::transfer::staging::Piece;
 use crate::queue::Queue;
 use smallvec::SmallVec;
+use spirv_lowering::ir::module::PrintfSite;
+use std::sync::Arc;
 
 /// The open batch of a queue.
 struct InQueue<'a> {
-    queue: &'a Queue,
+    queue: &'a Object<Queue>,
     state: &'a mut QueueState,
     profile: bool,
     slots: Slots,
@@ -29,9 +32,9 @@ impl Recorder for InQueue<'_> {
         self.queue.argument_piece(self.state, size)
     }
 
-    fn print_buffer(&mut self) -> ClResult<PrintBuffer> {
+    fn print_buffer(&mut self, sites: &Arc<Vec<PrintfSite>>) -> ClResult<PrintBuffer> {
         let device = self.queue.target.device.backend();
-        self.state.printing.take(device.as_ref())
+        self.state.printing.take(device.as_ref(), sites)
     }
 
     fn barrier(&mut self) -> ClResult {
@@ -39,15 +42,13 @@ impl Recorder for InQueue<'_> {
     }
 
     fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult {
-        let slot = self.state.record(op, self.profile && timed)?;
-        if let Some(slot) = slot {
-            self.slots.push(slot);
-        }
+        self.slots
+            .extend(self.state.record(op, self.profile && timed)?);
         Ok(())
     }
 }
 
-impl Queue {
+impl Object<Queue> {
     pub(super) fn encode_launch(
         &self,
         state: &mut QueueState,
@@ -64,19 +65,14 @@ impl Queue {
         if prints && state.printing.many() {
             // When the oldest of them has been printed.
             if let Some(host_seq) = state.first_print_task() {
-                return Ok(Outcome::Unfinished {
-                    parts: 0,
-                    slots: Slots::new(),
-                    place: QueuePosition { value: 0, host_seq },
-                });
+                return Ok(Outcome::not_before(QueuePosition { value: 0, host_seq }));
             }
         }
         let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
-            let write = access.writes();
             uses.push(Use {
                 slice: mem.slice(index, 0, mem.size() as u64)?,
-                write,
+                write: access.writes(),
             });
         }
         let mut recorder = InQueue {
@@ -87,25 +83,27 @@ impl Queue {
         };
         let queue = &self.target.queue;
         if !kernel.images.is_empty() {
-            fill_shown_images(&mut recorder, index, queue, kernel)?;
+            copy_shown_images(&mut recorder, index, queue, kernel, false)?;
         }
         let tree = match &kernel.enqueues {
             Some(enqueues) => {
                 let printing = recorder.state.printing.clone();
-                let begun = Point {
-                    timeline: self.progress.timeline.clone(),
-                    value: recorder.state.stream.open_value(),
-                };
+                let begun = self.progress.point(recorder.state.stream.open_value());
                 let place = |size| recorder.room(size);
-                let made = LaunchTree::new(&self.target, enqueues, &printing, begun, place)?;
-                Some(made)
+                Some(LaunchTree::new(
+                    &self.target,
+                    enqueues,
+                    &printing,
+                    begun,
+                    place,
+                )?)
             }
             None => None,
         };
         let enqueue = tree.as_ref().map_or(0, |(_, address)| *address);
         let printf = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
         if !kernel.images.is_empty() {
-            empty_shown_images(&mut recorder, index, queue, kernel)?;
+            copy_shown_images(&mut recorder, index, queue, kernel, true)?;
         }
         let InQueue { state, slots, .. } = recorder;
         let [x, y, z] = launch.grid.global;
@@ -118,19 +116,12 @@ impl Queue {
         if let Some((tree, _)) = tree {
             encoded.place.value = state.value();
             encoded.place.host_seq = state.host.add_launches(self.progress.host_done());
-            encoded.action = Some(HostAction::Children {
-                tree: Box::new(tree),
-                printf,
-            });
+            encoded.action = Some(HostAction::Children(Box::new(tree), printf));
             return Ok(encoded.into());
         }
-        if let Some((buffer, sites)) = printf {
+        if let Some(buffer) = printf {
             encoded.place.value = state.value();
-            encoded.action = Some(HostAction::Printf {
-                buffer,
-                sites,
-                kept: kernel.kept.clone(),
-            });
+            encoded.action = Some(HostAction::Printf(buffer, kernel.kept.clone()));
         } else if let Some(kept) = &kernel.kept {
             // The host thread lets go of it as soon as the device is done, whether or not the queue is used again.
             encoded.action = Some(HostAction::Release(kept.clone()));

@@ -14,18 +14,19 @@ use super::host::HostAction;
 use super::pending::Slots;
 use super::state::QueueState;
 use super::transfer::parts::is_quick_read;
-use super::transfer::staging::{Piece, Room};
+use super::transfer::staging::{Piece, Staged};
 use super::Queue;
 use crate::backend::{BufferCopy, Call, Op, Point, Slice};
 use crate::cl;
-use crate::command::{extent, Command, HostSide, Work};
-use crate::error::{err, ClResult};
-use crate::handle::Ref;
+use crate::command::image::mapped_rows;
+use crate::command::{Command, HostSide, Work};
+use crate::error::ClResult;
+use crate::handle::{Object, Ref};
 use crate::object::event::{now_ns, Recorded, Times};
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::{self, Mapping};
 use crate::object::mem::Mem;
-use smallvec::{smallvec, SmallVec};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The waits and barriers that the stream needs before a command.
@@ -42,7 +43,7 @@ pub struct Ready {
 }
 
 /// How a command is encoded.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct How {
     /// Its event is to have times.
     pub profile: bool,
@@ -52,6 +53,8 @@ pub struct How {
     pub event: bool,
     /// Parts of its transfer that are recorded already.
     pub parts: usize,
+    /// All before it is done, so that the host may do it at once. Known of transfers, when they are encoded.
+    pub idle: bool,
 }
 
 /// The outcome of encoding a command.
@@ -67,6 +70,17 @@ pub enum Outcome {
         /// When to go on.
         place: QueuePosition,
     },
+}
+
+impl Outcome {
+    /// Returns the outcome for a command that has to begin anew when the queue has come to a place.
+    fn not_before(place: QueuePosition) -> Self {
+        Self::Unfinished {
+            parts: 0,
+            slots: Slots::new(),
+            place,
+        }
+    }
 }
 
 impl From<Encoded> for Outcome {
@@ -90,26 +104,16 @@ pub struct Encoded {
     pub wait: bool,
 }
 
-/// Returns the shadow of a map, if it is memory of the queue's device: where there are several
-/// memories it may be in another.
-fn visible(mem: &Ref<Mem>, mapping: &Mapping) -> Option<Slice> {
-    (!mem.store().is_shared())
-        .then(|| mapping.shadow.clone())
-        .flatten()
-}
-
-impl Queue {
+impl Object<Queue> {
     /// Encodes a command whose wait list is resolved.
     pub(super) fn encode(
-        &self,
+        self: &Arc<Self>,
         state: &mut QueueState,
         command: &Command,
         ready: Ready,
-        how: How,
+        mut how: How,
     ) -> ClResult<Outcome> {
-        if how.profile {
-            self.free_unwanted(state);
-        }
+        self.free_unwanted(state);
         state.end_command();
         state.forget_left_writes();
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
@@ -134,34 +138,22 @@ impl Queue {
             let failed = |value: &u64| self.progress.has_failed(*value);
             nothing_to_wait_for && state.idle() && !ready.own.iter().any(failed)
         };
+        how.idle = command.work.is_transfer() && idle(state);
         let recorded = match &command.work {
             Work::Read { mem, host, region } => {
-                let idle = idle(state);
-                return self.encode_read(state, mem, host, region, how, idle);
+                return self.encode_transfer(state, mem, host, region, false, how);
             }
             Work::Write { mem, host, region } => {
-                let idle = idle(state);
-                return self.encode_write(state, mem, host, region, how, idle);
+                return self.encode_transfer(state, mem, host, region, true, how);
             }
             Work::Map { mapping, .. } if mapping.direct || !mapping.reads() => {
                 self.encode_nothing(state, &ready, how)
             }
             Work::Map { mem, mapping } => {
-                if mapping.image.is_some() {
-                    let idle = idle(state);
-                    return self.map_image(state, mem, mapping, how, idle);
-                }
-                let region = BufferCopy::linear(mapping.offset as u64, 0, mapping.size as u64);
-                let host = HostSide {
-                    base: mapping.pointer,
-                    visible: visible(mem, mapping),
-                    shared: true,
-                };
-                let idle = idle(state);
-                return self.encode_read(state, mem, &host, &region, how, idle);
+                return self.encode_mapped(state, mem, mapping, false, how);
             }
             Work::Unmap { mem, mapping } => {
-                if state.host_memory && !idle(state) {
+                if state.host_memory && !how.idle {
                     // Copies of the host's memory that come before it may read or write what the pointer leads to.
                     let direct = (mapping.direct).then(|| mem.slice(self.target.memory, 0, 0));
                     let kept = direct.transpose()?.or_else(|| mapping.shadow.clone());
@@ -169,7 +161,10 @@ impl Queue {
                         state.record(Op::Keep(Arc::new(kept)), false)?;
                     }
                 }
-                let outcome = self.encode_unmap(state, mem, mapping, &ready, how, idle(state))?;
+                let outcome = match mapping.direct || !mapping.writes() {
+                    true => self.encode_nothing(state, &ready, how)?.into(),
+                    false => self.encode_mapped(state, mem, mapping, true, how)?,
+                };
                 if matches!(outcome, Outcome::Recorded(_)) {
                     map::over(mem, mapping);
                 }
@@ -184,8 +179,7 @@ impl Queue {
             } => {
                 let dst = mem.slice(self.target.memory, *offset, *size)?;
                 self.note_copy(state, *size);
-                let slot = state.record(Op::Fill { dst: &dst, pattern }, how.profile)?;
-                Ok(self.on_device(state, slot.into_iter().collect()))
+                self.record_one(state, Op::Fill { dst: &dst, pattern }, how)
             }
             Work::Migrate { .. } => self.encode_nothing(state, &ready, how),
             Work::Host(work) => self.encode_host(state, work, how),
@@ -194,8 +188,7 @@ impl Queue {
                     work: kernel.clone(),
                     uses: kernel.uses(),
                 };
-                let slot = state.record(op, how.profile)?;
-                Ok(self.on_device(state, slot.into_iter().collect()))
+                self.record_one(state, op, how)
             }
             Work::Launch(launch) => return self.encode_launch(state, launch, how),
             work @ (Work::ReadImage { .. }
@@ -203,10 +196,7 @@ impl Queue {
             | Work::CopyImage { .. }
             | Work::ImageToBuffer { .. }
             | Work::BufferToImage { .. }
-            | Work::FillImage { .. }) => {
-                let idle = idle(state);
-                return self.encode_image(state, work, how, idle);
-            }
+            | Work::FillImage { .. }) => return self.encode_image(state, work, how),
             Work::Marker => {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
                 // An empty launch is a marker by its work only.
@@ -245,28 +235,29 @@ impl Queue {
         }
     }
 
-    fn encode_unmap(
-        &self,
+    /// Copies what the pointer of a map leads to from the object, or (`back`) to it.
+    fn encode_mapped(
+        self: &Arc<Self>,
         state: &mut QueueState,
         mem: &Ref<Mem>,
         mapping: &Mapping,
-        ready: &Ready,
+        back: bool,
         how: How,
-        idle: bool,
     ) -> ClResult<Outcome> {
-        if mapping.direct || !mapping.writes() {
-            return self.encode_nothing(state, ready, how).map(Outcome::from);
-        }
-        if mapping.image.is_some() {
-            return self.unmap_image(state, mem, mapping, how, idle);
-        }
-        let region = BufferCopy::linear(0, mapping.offset as u64, mapping.size as u64);
+        // Where there are several memories a shadow may be in another.
+        let shadow = mapping.shadow.as_ref().filter(|_| !self.moves_contents());
         let host = HostSide {
             base: mapping.pointer,
-            visible: visible(mem, mapping),
+            visible: shadow.cloned(),
             shared: true,
         };
-        self.encode_write(state, mem, &host, &region, how, idle)
+        if mapping.image.is_some() {
+            let (at, rows) = mapped_rows(mem, mapping)?;
+            return self.transfer_image(state, (mem, &at), &host, &rows, back, how);
+        }
+        let region = BufferCopy::linear(mapping.offset as u64, 0, mapping.size as u64);
+        let region = if back { region.reversed() } else { region };
+        self.encode_transfer(state, mem, &host, &region, back, how)
     }
 
     /// Counts a recorded copy or fill within the device's memory.
@@ -275,45 +266,42 @@ impl Queue {
         state.note_work(if fast { bytes / 8 } else { bytes });
     }
 
+    /// Records the operation that a command is.
+    pub(super) fn record_one(
+        &self,
+        state: &mut QueueState,
+        op: Op<'_>,
+        how: How,
+    ) -> ClResult<Encoded> {
+        let slot = state.record(op, how.profile)?;
+        Ok(self.on_device(state, slot.into_iter().collect()))
+    }
+
+    /// Returns a command that the recorded operations are.
     pub(super) fn on_device(&self, state: &QueueState, slots: Slots) -> Encoded {
         Encoded {
             place: self.place(state),
-            times: if slots.is_empty() {
-                Times::None
-            } else {
-                Times::Slots(slots)
+            times: match slots.is_empty() {
+                true => Times::None,
+                false => Times::Slots(slots),
             },
-            action: None,
-            done: false,
-            wait: false,
+            ..Encoded::default()
         }
     }
 
-    /// Adds to a read whose copy to `piece` was recorded the host's copy from there, which `host` and `rows`
-    /// (its pitches) describe, packed on the other side.
-    #[allow(clippy::too_many_arguments)]
-    pub(super) fn read_out(
-        &self,
-        state: &mut QueueState,
-        mut encoded: Encoded,
-        piece: Piece,
-        host: &HostSide,
-        region: BufferCopy,
-        how: How,
-    ) -> Encoded {
-        if !how.blocking {
-            let base = host.base.wrapping_add(region.dst_offset as usize);
-            let writes = extent(base, &region, region.dst_row_pitch, region.dst_slice_pitch);
-            encoded.place.host_seq = state.new_host_task(smallvec![writes], host.shared);
-            state.down.set_task(&piece, encoded.place.host_seq);
+    /// Carries a command out on the host.
+    pub(super) fn on_host(&self, state: &QueueState, work: impl FnOnce()) -> Encoded {
+        let start = if self.measuring { now_ns() } else { 0 };
+        work();
+        Encoded {
+            place: self.place(state),
+            times: match self.measuring {
+                true => Times::Known(start, now_ns()),
+                false => Times::None,
+            },
+            done: true,
+            ..Encoded::default()
         }
-        encoded.action = Some(HostAction::CopyOut {
-            piece,
-            base: host.base,
-            region,
-        });
-        encoded.wait = true;
-        encoded
     }
 
     /// Returns true if the device has nothing to do for a command once all before it is complete. A
@@ -368,19 +356,15 @@ impl Queue {
         let waits = !ready.points.is_empty() || (commands_fail && !ready.own.is_empty());
         // Where commands fail one by one, one that does nothing has an operation, too: else it would fail with the one before.
         let idle = !waits && !ready.barrier && state.idle();
+        if idle {
+            return Ok(self.on_host(state, || {}));
+        }
         let fails = (how.event || how.blocking) && commands_fail;
-        if waits || (!idle && (how.profile || fails)) {
+        if waits || how.profile || fails {
             slots.extend(state.record(Op::Marker, how.profile)?);
         }
         let mut encoded = self.on_device(state, slots);
         encoded.wait = true;
-        if idle {
-            encoded.done = true;
-            if self.is_measuring() {
-                let now = now_ns();
-                encoded.times = Times::Known(now, now);
-            }
-        }
         Ok(encoded)
     }
 
@@ -396,13 +380,11 @@ impl Queue {
                 work: Arc::new(HostCall(work.clone())),
                 uses: &[],
             };
-            let slot = state.record(op, how.profile)?;
-            return Ok(self.on_device(state, slot.into_iter().collect()));
+            return self.record_one(state, op, how);
         }
         state.prepare_host_part(how)?;
         // The place on the timeline that the executor waits for.
-        let slot = state.record(Op::Marker, how.profile)?;
-        let mut encoded = self.on_device(state, slot.into_iter().collect());
+        let mut encoded = self.record_one(state, Op::Marker, how)?;
         if !how.blocking {
             encoded.place.host_seq = state.new_host_task(work.touches(), true);
         }
@@ -411,60 +393,21 @@ impl Queue {
         Ok(encoded)
     }
 
-    /// Returns a command that the host has just run, from `start` until now.
-    pub(super) fn on_host(&self, state: &QueueState, start: u64) -> Encoded {
-        let times = if self.is_measuring() {
-            Times::Known(start, now_ns())
-        } else {
-            Times::None
-        };
-        Encoded {
-            place: self.place(state),
-            times,
-            action: None,
-            done: true,
-            wait: false,
-        }
-    }
-
-    pub(super) fn host_start(&self) -> u64 {
-        if self.is_measuring() {
-            now_ns()
-        } else {
-            0
-        }
-    }
-
     /// Takes a suballocation of staging memory, or returns when there is some.
-    pub(super) fn piece(
-        &self,
-        state: &mut QueueState,
-        up: bool,
-        size: u64,
-    ) -> ClResult<Result<Piece, QueuePosition>> {
+    pub(super) fn piece(&self, state: &mut QueueState, up: bool, size: u64) -> Staged<Piece> {
         let value = state.stream.open_value();
-        let progress = self.progress.clone();
         let pool = if up { &mut state.up } else { &mut state.down };
-        let room = pool.take(self.target.device.backend(), size, value, || {
-            progress.timeline.completed().unwrap_or(0)
-        })?;
-        Ok(match room {
-            Room::Piece(piece) => Ok(piece),
-            Room::At(place) => Err(place),
-        })
+        let timeline = self.progress.timeline.as_ref();
+        pool.take(self.target.device.backend(), size, value, timeline)
     }
 
     /// Allocates mapped memory that kernels of the open batch read, or write for later ones of the
     /// same launch.
     pub(super) fn argument_piece(&self, state: &mut QueueState, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
-        let progress = self.progress.clone();
-        let completed = || progress.timeline.completed().unwrap_or(0);
+        let timeline = self.progress.timeline.as_ref();
         let device = self.target.device.backend();
-        match state.args.take(device, size, value, completed)? {
-            Room::Piece(piece) => Ok(piece),
-            Room::At(_) => err(cl::CL_OUT_OF_RESOURCES, "no memory for arguments"),
-        }
+        state.args.take_any(device, size, value, timeline)
     }
 }
 

@@ -31,41 +31,27 @@ use crate::util::leaving::Call;
 use crate::util::sync;
 use parking_lot::{Condvar, Mutex};
 use print_buffers::PrintBuffer;
-use spirv_lowering::ir::module::PrintfSite;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Work on the host.
 pub enum HostAction {
-    /// Copies from staging to where the application wants it. The source of the region counts from the piece.
+    /// Copies from staging to where the application wants it.
     CopyOut {
-        #[allow(missing_docs)]
+        /// What the source of the region counts from.
         piece: Piece,
-        /// Destination that the region counts from.
+        /// What the destination of the region counts from.
         base: usize,
-        #[allow(missing_docs)]
+        /// The region.
         region: BufferCopy,
     },
     /// Work that a command carries.
     Work(Arc<dyn HostWork>),
-    /// Prints what a kernel has left in its printf buffer.
-    Printf {
-        #[allow(missing_docs)]
-        buffer: PrintBuffer,
-        #[allow(missing_docs)]
-        sites: Arc<Vec<PrintfSite>>,
-        /// Goes with the action.
-        #[allow(dead_code)]
-        kept: Option<Retained>,
-    },
-    /// Launches what a kernel has enqueued.
-    Children {
-        #[allow(missing_docs)]
-        tree: Box<LaunchTree>,
-        /// The buffer that the kernel has printed to, and what it may print.
-        printf: Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>,
-    },
+    /// Prints what a kernel has left in its printf buffer. What is kept goes with the action.
+    Printf(PrintBuffer, #[allow(dead_code)] Option<Retained>),
+    /// Launches what a kernel has enqueued, once what that has printed is out.
+    Children(Box<LaunchTree>, Option<PrintBuffer>),
     /// Brings contents from other memories.
     Bring(Arc<Bring>),
     /// Nothing: what was kept until the device is done may go.
@@ -88,11 +74,9 @@ impl HostAction {
             Self::Work(work) => work.run(),
             Self::Bring(bring) => bring.run(),
             Self::Release(_) => {}
-            Self::Printf { buffer, sites, .. } => buffer.print(sites),
-            Self::Children { tree, printf } => {
-                if let Some((buffer, sites)) = printf {
-                    buffer.print(sites);
-                }
+            Self::Printf(buffer, _) => buffer.print(),
+            Self::Children(tree, printed) => {
+                printed.iter().for_each(PrintBuffer::print);
                 return tree.run();
             }
         }
@@ -178,6 +162,21 @@ pub struct Task {
     pub failed: Option<cl_int>,
     /// The number of a pending command that waits for the value.
     pub command: Option<u64>,
+}
+
+impl Task {
+    /// Returns a task of a queue that is due at a value, and does nothing then.
+    pub fn at(value: u64, owner: Arc<dyn Owner>) -> Self {
+        Self {
+            value,
+            seq: 0,
+            action: None,
+            event: None,
+            owner,
+            failed: None,
+            command: None,
+        }
+    }
 }
 
 /// How long the thread waits for the timeline before it looks for tasks that are due earlier.
@@ -364,7 +363,7 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
         }
         if let (Some(event), true) = (&event, owner.measures()) {
             match action {
-                HostAction::Children { .. } => event.set_children_end(now_ns()),
+                HostAction::Children(..) => event.set_children_end(now_ns()),
                 _ => event.set_host_end(now_ns()),
             }
         }

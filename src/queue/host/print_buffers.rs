@@ -7,7 +7,7 @@
 use crate::backend::{self, Memory, Placement, Slice};
 use crate::cl;
 use crate::compile::printf;
-use crate::error::{err, ClResult};
+use crate::error::{ClResult, OrErr};
 use parking_lot::Mutex;
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,6 +27,8 @@ pub struct PrintBuffers {
 /// The buffer of a launch. Goes back when dropped, unless the launch may still be writing to it.
 pub struct PrintBuffer {
     memory: Arc<dyn Memory>,
+    /// What the launch may print.
+    sites: Arc<Vec<PrintfSite>>,
     over: AtomicBool,
     pool: Arc<PrintBuffers>,
 }
@@ -38,7 +40,11 @@ impl PrintBuffers {
     }
 
     /// Returns a buffer with an empty list of records.
-    pub fn take(self: &Arc<Self>, device: &dyn backend::Device) -> ClResult<PrintBuffer> {
+    pub fn take(
+        self: &Arc<Self>,
+        device: &dyn backend::Device,
+        sites: &Arc<Vec<PrintfSite>>,
+    ) -> ClResult<PrintBuffer> {
         let free = self.free.lock().pop();
         let memory = match free {
             Some(memory) => memory,
@@ -47,12 +53,12 @@ impl PrintBuffers {
         self.out.fetch_add(1, Ordering::Relaxed);
         let buffer = PrintBuffer {
             memory,
+            sites: sites.clone(),
             over: AtomicBool::new(false),
             pool: self.clone(),
         };
-        let Some(pointer) = buffer.memory.mapped() else {
-            return err(cl::CL_OUT_OF_RESOURCES, "printf's memory is not mapped");
-        };
+        let pointer = (buffer.memory.mapped())
+            .or_err(cl::CL_OUT_OF_RESOURCES, "printf's memory is not mapped")?;
         let header = printf::header();
         // SAFETY: the buffer is larger, and no launch uses it.
         unsafe { std::ptr::copy_nonoverlapping(header.as_ptr(), pointer.as_ptr().cast(), 8) };
@@ -76,7 +82,7 @@ impl PrintBuffer {
     }
 
     /// Prints what the launch has left. The launch must have completed.
-    pub fn print(&self, sites: &[PrintfSite]) {
+    pub fn print(&self) {
         self.over.store(true, Ordering::Relaxed);
         let Some(pointer) = self.memory.mapped() else {
             return;
@@ -85,7 +91,7 @@ impl PrintBuffer {
         let bytes = unsafe {
             std::slice::from_raw_parts(pointer.as_ptr() as *const u8, printf::BUFFER_SIZE as usize)
         };
-        printf::print(sites, bytes);
+        printf::print(&self.sites, bytes);
     }
 }
 

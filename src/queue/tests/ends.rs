@@ -33,7 +33,7 @@ fn one_thread_ends_all_objects() {
     queue
         .enqueue(fill(&queue, &mem, 2), &[], false, false)
         .unwrap();
-    queue.flush().unwrap();
+    queue.flush();
     for _ in 0..100 {
         let one = bench.buffer(16);
         one.add_destructor(Callback::new(gone, std::ptr::null_mut()));
@@ -86,12 +86,12 @@ fn callbacks_do_not_wait_for_later_commands() {
     };
     bench.fake.stop();
     let first = sent(&queue, fill(&queue, &mem, 2), &[]);
-    queue.flush().unwrap();
+    queue.flush();
     sent(&queue, fill(&queue, &mem, 3), &[]);
     let mut bytes = [0; 64];
     // The host thread has something to do at the end.
     let last = sent(&queue, read(&queue, &mem, 0, &mut bytes), &[]);
-    queue.flush().unwrap();
+    queue.flush();
     std::thread::sleep(Duration::from_millis(10));
     let look: crate::object::callback::EventFn = look;
     let callback = Callback::new(look, (&raw const seen) as *mut c_void);
@@ -142,7 +142,7 @@ fn what_other_queues_have_done_is_made_visible() {
     let (one, two) = (bench.queue(0), bench.queue(0));
     let mem = bench.filled(&[1; 64]);
     let done = sent(&one, fill(&one, &mem, 2), &[]);
-    one.flush().unwrap();
+    one.flush();
     let progress = crate::object::event::ContextQueue::progress(&*one).clone();
     eventually("the fill is done", || {
         progress.timeline.completed().unwrap() >= 1
@@ -216,7 +216,7 @@ fn barriers_wait_for_what_the_host_has_yet_to_do() {
     let command = read(&queue, &mem, 0, &mut bytes);
     queue.enqueue(command, &[first], false, false).unwrap();
     let barrier = sent(&queue, sync::barrier(), &[]);
-    queue.flush().unwrap();
+    queue.flush();
     std::thread::sleep(Duration::from_millis(20));
     assert_ne!(barrier.status(), 0);
     drop(closed);

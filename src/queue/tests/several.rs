@@ -55,7 +55,7 @@ fn sub_buffers_are_written_by_two_devices_at_a_time() {
         for (on, half) in halves.iter().enumerate() {
             let command = buffer::fill(pair.queues[on].target(), half, &[on as u8 + 1], 0, 256);
             pair.go(on, command.unwrap());
-            pair.queues[on].flush().unwrap();
+            pair.queues[on].flush();
         }
         pair.fakes[0].start();
         pair.fakes[1].start();

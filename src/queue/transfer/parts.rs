@@ -7,35 +7,22 @@ pub(super) const SLOW_READ: u64 = 256;
 
 /// Returns true if a read from uncached mapped memory is cheaper than a copy by the device.
 pub(in crate::queue) fn is_quick_read(region: &BufferCopy) -> bool {
-    packed(region).2 <= SLOW_READ
-}
-
-/// Returns the bytes of a row, of a slice, and of the whole of a region that is packed.
-pub(super) fn packed(region: &BufferCopy) -> (u64, u64, u64) {
-    let slice = region.bytes * region.rows;
-    (region.bytes, slice, slice * region.slices)
+    region.total() <= SLOW_READ
 }
 
 /// Returns a region with its source packed.
 pub(super) fn from_packed(region: &BufferCopy) -> BufferCopy {
-    let (row, slice, _) = packed(region);
     BufferCopy {
         src_offset: 0,
-        src_row_pitch: row,
-        src_slice_pitch: slice,
+        src_row_pitch: region.bytes,
+        src_slice_pitch: region.bytes * region.rows,
         ..*region
     }
 }
 
 /// Returns a region with its destination packed.
 pub(super) fn to_packed(region: &BufferCopy) -> BufferCopy {
-    let (row, slice, _) = packed(region);
-    BufferCopy {
-        dst_offset: 0,
-        dst_row_pitch: row,
-        dst_slice_pitch: slice,
-        ..*region
-    }
+    from_packed(&region.reversed()).reversed()
 }
 
 /// A region that is cut into parts of a size that is bounded.

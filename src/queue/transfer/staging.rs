@@ -4,9 +4,9 @@
 //! and reused whole, so taking a piece is an addition in nearly all cases. A pool has a limit: beyond it whoever wants a piece
 //! learns when to come again.
 
-use crate::backend::{self, Memory, Placement, Slice};
+use crate::backend::{self, Memory, Placement, Slice, Timeline};
 use crate::cl;
-use crate::error::{err, ClResult};
+use crate::error::{err, ClResult, OrErr};
 use crate::queue::hazards::QueuePosition;
 use std::sync::Arc;
 
@@ -27,13 +27,8 @@ struct Chunk {
     users: Arc<()>,
 }
 
-/// The outcome of asking for a piece.
-pub enum Room {
-    /// A piece.
-    Piece(Piece),
-    /// There may be one when the queue has come to this place.
-    At(QueuePosition),
-}
+/// The outcome of a step that needs staging memory: its result, or when the queue has to be where before there may be some.
+pub type Staged<T> = ClResult<Result<T, QueuePosition>>;
 
 /// A piece of mapped memory.
 pub struct Piece {
@@ -94,29 +89,40 @@ impl Pool {
         }
     }
 
-    /// Takes a suballocation for the batch with timeline value `value`.
+    /// Takes a piece from a pool without limit, as [`Pool::take`] does.
+    pub fn take_any(
+        &mut self,
+        device: &Arc<dyn backend::Device>,
+        size: u64,
+        value: u64,
+        timeline: &dyn Timeline,
+    ) -> ClResult<Piece> {
+        let taken = self.take(device, size, value, timeline)?;
+        taken.or_else(|_| err(cl::CL_OUT_OF_RESOURCES, "no memory for arguments"))
+    }
+
+    /// Takes a piece for the batch with value `value` of a timeline.
     pub fn take(
         &mut self,
         device: &Arc<dyn backend::Device>,
         size: u64,
         value: u64,
-        completed: impl FnOnce() -> u64,
-    ) -> ClResult<Room> {
+        timeline: &dyn Timeline,
+    ) -> Staged<Piece> {
         let wanted = size.next_multiple_of(ALIGN);
         let fits = |chunk: &Chunk| chunk.memory.size() - chunk.used >= wanted;
         if !self.chunks.get(self.current).is_some_and(fits) {
-            match self.find(device, wanted, completed())? {
+            match self.find(device, wanted, timeline.completed().unwrap_or(0))? {
                 Ok(found) => self.current = found,
-                Err(place) => return Ok(Room::At(place)),
+                Err(place) => return Ok(Err(place)),
             }
         }
-        let Some(chunk) = self.chunks.get_mut(self.current) else {
-            return err(cl::CL_OUT_OF_RESOURCES, "no staging memory");
-        };
+        let chunk = (self.chunks.get_mut(self.current))
+            .or_err(cl::CL_OUT_OF_RESOURCES, "no staging memory")?;
         let offset = chunk.used;
         chunk.used += wanted;
         chunk.until = chunk.until.max(value);
-        Ok(Room::Piece(Piece {
+        Ok(Ok(Piece {
             memory: chunk.memory.clone(),
             offset,
             pointer: chunk.pointer + offset as usize,
@@ -138,7 +144,7 @@ impl Pool {
         device: &Arc<dyn backend::Device>,
         wanted: u64,
         completed: u64,
-    ) -> ClResult<Result<usize, QueuePosition>> {
+    ) -> Staged<usize> {
         let free = |chunk: &Chunk| chunk.until <= completed && Arc::strong_count(&chunk.users) == 1;
         let most = self.limit.min(KEEP);
         let mut kept = 0;
@@ -174,9 +180,8 @@ impl Pool {
             return Ok(Err(place));
         }
         let memory = device.allocate(size, self.placement)?;
-        let Some(pointer) = memory.mapped() else {
-            return err(cl::CL_OUT_OF_RESOURCES, "staging memory is not mapped");
-        };
+        let pointer =
+            (memory.mapped()).or_err(cl::CL_OUT_OF_RESOURCES, "staging memory is not mapped")?;
         let pointer = pointer.as_ptr() as usize;
         self.chunks.push(Chunk {
             memory,
