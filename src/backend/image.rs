@@ -299,6 +299,16 @@ pub struct ImageRegion {
     pub size: [u32; 3],
 }
 
+impl ImageRegion {
+    /// Returns true if the boxes have a block in common.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        (0..3).all(|axis| {
+            let (a, b) = (self.origin[axis], other.origin[axis]);
+            a < b + other.size[axis] && b < a + self.size[axis]
+        })
+    }
+}
+
 /// A resource at a binding of descriptor set 0.
 #[derive(Clone)]
 pub enum Resource {

@@ -7,6 +7,7 @@ use crate::cl::{self, cl_command_type, cl_map_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::mem::image::{Backing, MemImage};
+use crate::object::mem::transfer::volume;
 use crate::object::mem::{pixel, Mem};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -65,13 +66,6 @@ fn place(image: &MemImage, origin: [usize; 3], size: [usize; 3]) -> ClResult<Ima
         (*to_first, *to_count) = (*first as u32, *count as u32);
     }
     Ok(at)
-}
-
-/// Returns the bytes of a box.
-fn volume(image: &MemImage, at: &ImageRegion) -> u64 {
-    at.size
-        .iter()
-        .fold(image.element() as u64, |all, n| all * u64::from(*n))
 }
 
 /// Returns the rows of a box in host memory with these pitches, as destination; packed as source.
@@ -182,16 +176,6 @@ pub unsafe fn write(
     })
 }
 
-fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
-    let axes = a
-        .origin
-        .iter()
-        .zip(&a.size)
-        .zip(b.origin.iter().zip(&b.size));
-    axes.into_iter()
-        .all(|((a, a_size), (b, b_size))| *a < b + b_size && *b < a + a_size)
-}
-
 /// Implements clEnqueueCopyImage.
 pub fn copy(
     target: &QueueTarget,
@@ -209,7 +193,7 @@ pub fn copy(
     let from = place(from_image, src_origin, size)?;
     let to = place(to_image, dst_origin, size)?;
     let same = Arc::ptr_eq(src, dst) || from_image.shares(to_image);
-    if same && meet(&from, &to) {
+    if same && from.overlaps(&to) {
         return err(cl::CL_MEM_COPY_OVERLAP, "source and destination overlap");
     }
     Ok(Command {
@@ -235,7 +219,7 @@ fn check_bytes(
     let made_of = image
         .parent()
         .is_some_and(|parent| Arc::ptr_eq(parent, buffer));
-    if made_of && image.image()?.backing() == Backing::Texels {
+    if made_of && image.image()?.backing == Backing::Texels {
         return err(
             cl::CL_INVALID_MEM_OBJECT,
             "the image is a 1D image buffer made from that buffer",
@@ -260,7 +244,7 @@ pub fn copy_to_buffer(
 ) -> ClResult<Command> {
     let image = check(target, src)?;
     let at = place(image, region.origin, region.size)?;
-    check_bytes(target, src, dst, offset, volume(image, &at))?;
+    check_bytes(target, src, dst, offset, volume(at.size, image.element()))?;
     dst.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_IMAGE_TO_BUFFER,
@@ -283,7 +267,7 @@ pub fn copy_from_buffer(
 ) -> ClResult<Command> {
     let image = check(target, dst)?;
     let at = place(image, region.origin, region.size)?;
-    check_bytes(target, dst, src, offset, volume(image, &at))?;
+    check_bytes(target, dst, src, offset, volume(at.size, image.element()))?;
     dst.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_BUFFER_TO_IMAGE,
@@ -392,7 +376,7 @@ pub fn mapped_rows(
 /// destination. Returns `None` if the image has texels of its own.
 pub fn buffer_rows(mem: &Ref<Mem>, at: &ImageRegion) -> ClResult<Option<BufferCopy>> {
     let image = mem.image()?;
-    if image.backing() == Backing::Own {
+    if image.backing == Backing::Own {
         return Ok(None);
     }
     let rows = image.rows(at);

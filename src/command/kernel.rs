@@ -67,10 +67,7 @@ pub fn snapshot(
     kernel: &Kernel,
     range: &NdRange<'_>,
 ) -> ClResult<Box<KernelLaunch>> {
-    if range.is_wide() {
-        return kernel.snapshot_wide(&target.device, &target.queue);
-    }
-    kernel.snapshot(&target.device, &target.queue)
+    kernel.snapshot(&target.device, &target.queue, range.is_wide())
 }
 
 /// An index space that was checked.

@@ -11,8 +11,8 @@ use std::ffi::{c_char, c_void, CString};
 
 /// `pfn_notify` of clCreateContext.
 pub type ErrorFn = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
-/// A destructor callback: object, user data.
-pub type DestructorFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
+/// A callback of an object, when it is gone or a program is built: object, user data.
+pub type ObjectFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
 /// A callback of an event: event, status, user data.
 pub type EventFn = unsafe extern "C" fn(*mut c_void, cl_int, *mut c_void);
 
@@ -67,8 +67,8 @@ impl Callback<ErrorFn> {
     }
 }
 
-impl Callback<DestructorFn> {
-    /// Notifies that an object is destroyed.
+impl Callback<ObjectFn> {
+    /// Tells what was waited for of an object.
     pub fn call(&self, handle: usize) {
         let _mode = FloatMode::standard();
         // SAFETY: the application registered this function with this signature to be called exactly once, now.
@@ -111,10 +111,10 @@ impl Callback<NativeFn> {
 }
 
 /// Destructor callbacks of an object.
-pub type Destructors = parking_lot::Mutex<Vec<Callback<DestructorFn>>>;
+pub type Destructors = parking_lot::Mutex<Vec<Callback<ObjectFn>>>;
 
 /// Calls destructor callbacks in the reverse of the order in which they were registered.
-pub fn run_destructors(callbacks: Vec<Callback<DestructorFn>>, handle: usize) {
+pub fn run_destructors(callbacks: Vec<Callback<ObjectFn>>, handle: usize) {
     for callback in callbacks.into_iter().rev() {
         callback.call(handle);
     }

@@ -4,12 +4,13 @@
 //! so that memory which dies while commands still use it can be cleaned up when those have finished.
 
 use super::addresses::{Addressed, Allocations};
-use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
+use super::callback::{run_destructors, Callback, Destructors, ErrorFn, ObjectFn};
 use super::device::{of_device, Device};
 use super::device_side::DeviceSide;
 use super::mem::reach::{HostBacking, Reachable};
 use super::memories::{Memories, MemoryIndex};
 use super::progress::ContextQueue;
+use super::properties::{pairs, unsupported};
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
@@ -201,7 +202,7 @@ impl Context {
     }
 
     /// Implements clSetContextDestructorCallback.
-    pub fn add_destructor(&self, callback: Callback<DestructorFn>) {
+    pub fn add_destructor(&self, callback: Callback<ObjectFn>) {
         self.destructors.lock().push(callback);
     }
 
@@ -251,19 +252,7 @@ impl Drop for Context {
 }
 
 fn check_properties(properties: &[cl_context_properties]) -> ClResult {
-    let mut seen: Vec<cl_context_properties> = Vec::new();
-    for pair in properties.chunks(2) {
-        let &[name, ref value @ ..] = pair else { break };
-        if name == 0 {
-            return Ok(());
-        }
-        let Some(&value) = value.first() else {
-            return err(cl::CL_INVALID_PROPERTY, "a property has no value");
-        };
-        if seen.contains(&name) {
-            return err(cl::CL_INVALID_PROPERTY, "a context property is given twice");
-        }
-        seen.push(name);
+    for (name, value) in pairs(properties, cl::CL_INVALID_PROPERTY)? {
         match name {
             n if n == cl::CL_CONTEXT_PLATFORM as cl_context_properties => {
                 if handle::kind_of(value as *const c_void) != Some(Kind::Platform) {
@@ -281,12 +270,7 @@ fn check_properties(properties: &[cl_context_properties]) -> ClResult {
                     );
                 }
             }
-            other => {
-                return err(
-                    cl::CL_INVALID_PROPERTY,
-                    format!("context property {other:#x} is not supported"),
-                )
-            }
+            other => return unsupported("context", other, cl::CL_INVALID_PROPERTY),
         }
     }
     Ok(())

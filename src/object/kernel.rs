@@ -15,14 +15,14 @@ use super::device::Device;
 use super::grid::LastGrid;
 use super::launch::Rules;
 use super::program::Program;
-use crate::cl;
+use crate::cl::{self, cl_uint};
 use crate::compile::Executable;
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use args::Value;
 use pointers::ExecInfo;
-use spirv_lowering::interface::KernelInterface;
+use spirv_lowering::interface::{Arg, KernelInterface};
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::Arc;
 
@@ -145,6 +145,16 @@ impl Kernel {
     fn first(&self) -> ClResult<&KernelInterface> {
         let first = self.devices.first().and_then(OnDevice::interface);
         first.ok_or_else(|| ClError::new(cl::CL_INVALID_KERNEL, "the kernel has no code"))
+    }
+
+    /// Returns what is known of an argument. CL_INVALID_ARG_INDEX: there is no such argument.
+    fn arg(&self, index: cl_uint) -> ClResult<&Arg> {
+        let args = &self.first()?.args;
+        args.get(index as usize).ok_or_else(|| {
+            let (name, count) = (&self.name, args.len());
+            let what = format!("kernel {name} has {count} arguments, not {index}");
+            ClError::new(cl::CL_INVALID_ARG_INDEX, what)
+        })
     }
 
     fn on(&self, device: &Ref<Device>) -> Option<&OnDevice> {

@@ -7,7 +7,8 @@ use super::device::Device;
 use crate::cl;
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use std::sync::Arc;
+use crate::util::lock::{rank, Mutex};
+use std::sync::{Arc, OnceLock};
 
 /// A memory of a context, by its place among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,63 @@ impl MemoryIndex {
             Some(one) => Ok(one),
             None => err(cl::CL_INVALID_DEVICE, "no such memory in the context"),
         }
+    }
+}
+
+/// One of something for each memory of a context, made at its first use.
+pub struct PerMemory<T> {
+    each: Box<[OnceLock<T>]>,
+    making: Mutex<(), { rank::OBJECT_MEMORY }>,
+}
+
+impl<T> Default for PerMemory<T> {
+    fn default() -> Self {
+        Self::from_iter([])
+    }
+}
+
+impl<T> FromIterator<Option<T>> for PerMemory<T> {
+    fn from_iter<I: IntoIterator<Item = Option<T>>>(made: I) -> Self {
+        let cell = |one: Option<T>| one.map_or_else(OnceLock::new, OnceLock::from);
+        Self {
+            each: made.into_iter().map(cell).collect(),
+            making: Mutex::default(),
+        }
+    }
+}
+
+impl<T> PerMemory<T> {
+    /// Returns a list of what is yet to be made.
+    pub fn new(all: &Memories) -> Self {
+        all.all().map(|_| None).collect()
+    }
+
+    /// Iterates over what there is.
+    pub fn made(&self) -> impl Iterator<Item = &T> {
+        self.each.iter().filter_map(OnceLock::get)
+    }
+
+    /// Returns that of a memory, if there is one.
+    pub fn get(&self, memory: MemoryIndex) -> ClResult<Option<&T>> {
+        Ok(memory.of(&self.each)?.get())
+    }
+
+    /// Returns that of a memory, made if need be.
+    pub fn get_or_make(
+        &self,
+        memory: MemoryIndex,
+        make: impl FnOnce() -> ClResult<T>,
+    ) -> ClResult<&T> {
+        let cell = memory.of(&self.each)?;
+        if let Some(made) = cell.get() {
+            return Ok(made);
+        }
+        let _making = self.making.lock();
+        if let Some(made) = cell.get() {
+            return Ok(made);
+        }
+        let made = make()?;
+        Ok(cell.get_or_init(|| made))
     }
 }
 
@@ -70,11 +128,6 @@ impl Memories {
     /// Iterates over the memories, in ascending order.
     pub fn all(&self) -> impl Iterator<Item = MemoryIndex> {
         (0..self.count()).map(MemoryIndex)
-    }
-
-    /// Creates a list with one entry for each memory.
-    pub fn each<T>(&self, mut make: impl FnMut() -> T) -> Box<[T]> {
-        self.devices.iter().map(|_| make()).collect()
     }
 
     /// Returns the memory of a device, by the device's place in the context.

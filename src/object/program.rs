@@ -10,6 +10,7 @@ mod link;
 use build::linkables;
 pub use link::link;
 
+use super::callback::{Callback, ObjectFn};
 use super::context::Context;
 use super::device::Device;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
@@ -17,37 +18,9 @@ use crate::compile::store::binary::Binary;
 use crate::compile::{self, Executable, Linkable, SpirvModule};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
-use crate::util::float_mode::FloatMode;
 use crate::util::lock::{rank, Mutex};
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-
-/// `pfn_notify` of clBuildProgram and relatives, and the release callback.
-pub type ProgramFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
-
-/// A callback of the application with its user data.
-#[derive(Debug, Clone, Copy)]
-pub struct Notify {
-    function: ProgramFn,
-    user_data: usize,
-}
-
-impl Notify {
-    /// Wraps a callback. The application vouches for function and user data until it has been called.
-    pub fn new(function: ProgramFn, user_data: *mut c_void) -> Self {
-        Self {
-            function,
-            user_data: user_data as usize,
-        }
-    }
-
-    fn call(self, program: *mut c_void) {
-        let _mode = FloatMode::standard();
-        // SAFETY: the application registered this function with this signature, to be called once, now.
-        unsafe { (self.function)(program, self.user_data as *mut c_void) }
-    }
-}
 
 /// Where a program came from.
 enum Origin {
@@ -79,6 +52,19 @@ impl DeviceBuild {
             executable: None,
         }
     }
+
+    /// Returns a build that has failed, as far as it has come.
+    fn failed() -> Self {
+        Self {
+            status: cl::CL_BUILD_ERROR,
+            ..Self::none()
+        }
+    }
+
+    /// Notes that the build has made what was asked for.
+    fn succeed(&mut self, kind: cl_program_binary_type) {
+        (self.status, self.kind) = (cl::CL_BUILD_SUCCESS, kind);
+    }
 }
 
 /// A program.
@@ -100,13 +86,13 @@ pub struct Program {
 #[derive(Default)]
 pub(super) struct Released {
     /// With the program's handle, as the callbacks get it.
-    callbacks: parking_lot::Mutex<Vec<(Notify, usize)>>,
+    callbacks: parking_lot::Mutex<Vec<(Callback<ObjectFn>, usize)>>,
 }
 
 impl Drop for Released {
     fn drop(&mut self) {
         while let Some((notify, program)) = self.callbacks.get_mut().pop() {
-            notify.call(program as *mut c_void);
+            notify.call(program);
         }
     }
 }
@@ -306,7 +292,7 @@ impl Object<Program> {
     /// Implements clSetProgramReleaseCallback. The specification lets devices without program-scope
     /// destructors refuse, and the conformance tests expect that of OpenCL 3.0. So it is an error
     /// unless the program was built and has destructors, which is what the callback waits for.
-    pub fn set_release_callback(self: &Arc<Self>, notify: Notify) -> ClResult {
+    pub fn set_release_callback(self: &Arc<Self>, notify: Callback<ObjectFn>) -> ClResult {
         let builds = self.builds.lock();
         let waits = |executable: &Arc<Executable>| executable.has_finalizers();
         if !builds

@@ -2,10 +2,11 @@
 
 use super::context::Context;
 use super::info::{unknown, Info, InfoOut, Written};
+use super::properties::{pairs, unsupported};
 use crate::cl::{
     self, cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_properties, cl_uint,
 };
-use crate::error::{err, ClResult};
+use crate::error::{err, ClResult, OrErr};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::interface::sampler as word;
 
@@ -41,29 +42,15 @@ impl Sampler {
     ) -> ClResult<Ref<Self>> {
         let (mut normalized, mut addressing, mut filter) =
             (cl::CL_TRUE, cl::CL_ADDRESS_CLAMP, cl::CL_FILTER_NEAREST);
-        let mut seen: Vec<cl_sampler_properties> = Vec::new();
-        for pair in properties.chunks(2) {
-            let &[name, ref value @ ..] = pair else { break };
-            if name == 0 {
-                break;
-            }
-            let Some(value) = value.first().and_then(|v| u32::try_from(*v).ok()) else {
-                return err(cl::CL_INVALID_VALUE, "the value of a sampler property");
-            };
-            if seen.contains(&name) {
-                return err(cl::CL_INVALID_VALUE, "a sampler property is given twice");
-            }
-            seen.push(name);
+        for (name, value) in pairs(&properties, cl::CL_INVALID_VALUE)? {
+            let given = u32::try_from(value)
+                .ok()
+                .or_err(cl::CL_INVALID_VALUE, "the value of a sampler property")?;
             match u32::try_from(name) {
-                Ok(cl::CL_SAMPLER_NORMALIZED_COORDS) => normalized = value,
-                Ok(cl::CL_SAMPLER_ADDRESSING_MODE) => addressing = value,
-                Ok(cl::CL_SAMPLER_FILTER_MODE) => filter = value,
-                _ => {
-                    return err(
-                        cl::CL_INVALID_VALUE,
-                        format!("sampler property {name:#x} is not supported"),
-                    )
-                }
+                Ok(cl::CL_SAMPLER_NORMALIZED_COORDS) => normalized = given,
+                Ok(cl::CL_SAMPLER_ADDRESSING_MODE) => addressing = given,
+                Ok(cl::CL_SAMPLER_FILTER_MODE) => filter = given,
+                _ => return unsupported("sampler", name, cl::CL_INVALID_VALUE),
             }
         }
         Self::make(context, normalized, addressing, filter, properties)

@@ -6,6 +6,7 @@
 use super::context::Context;
 use super::device::Device;
 use super::info::{unknown, InfoOut, Written};
+use super::properties::{pairs, unsupported};
 use super::svm::{make, Allocation, Request, Usm, DEFAULT_ALIGN};
 use crate::backend::SharedKind;
 use crate::cl::{
@@ -22,22 +23,13 @@ fn flags(
 ) -> ClResult<cl_mem_alloc_flags_intel> {
     const PLACEMENT: u64 = cl::CL_MEM_ALLOC_INITIAL_PLACEMENT_DEVICE_INTEL
         | cl::CL_MEM_ALLOC_INITIAL_PLACEMENT_HOST_INTEL;
-    let mut found = None;
-    for pair in properties.chunks(2) {
-        match (pair.first(), pair.get(1)) {
-            (None | Some(0), _) => break,
-            (Some(&cl::CL_MEM_ALLOC_FLAGS_INTEL), Some(value)) if found.is_none() => {
-                found = Some(*value);
-            }
-            _ => {
-                return err(
-                    cl::CL_INVALID_PROPERTY,
-                    "a memory property is not supported, or given twice",
-                )
-            }
+    let mut flags = 0;
+    for (name, value) in pairs(properties, cl::CL_INVALID_PROPERTY)? {
+        match name {
+            cl::CL_MEM_ALLOC_FLAGS_INTEL => flags = value,
+            _ => return unsupported("memory", name, cl::CL_INVALID_PROPERTY),
         }
     }
-    let flags = found.unwrap_or(0);
     let placements = (flags & PLACEMENT).count_ones();
     if flags & !(PLACEMENT | cl::CL_MEM_ALLOC_WRITE_COMBINED_INTEL) != 0
         || placements > u32::from(shared)

@@ -17,7 +17,6 @@
 use super::encode::buffer_images::copy_shown_images;
 use super::encode::dispatches::{record_launch, Recorder, Uses};
 use super::host::print_buffers::{PrintBuffer, PrintBuffers};
-use super::state::QueueState;
 use super::transfer::staging::{Piece, Pool, UNBOUNDED};
 use crate::backend::device_queue::{Found, QueueMemory, Record};
 use crate::backend::spare_stream::SpareStream;
@@ -329,7 +328,7 @@ impl Children<'_> {
         while let Some(&event) = child.record.waits.get(child.waited) {
             let status = events.status(event);
             if status < 0 {
-                return self.give_up(child, QueueState::DEPENDENCY_FAILED);
+                return self.give_up(child, cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
             }
             if status > 0 {
                 let list = match self.own.contains(&event) {

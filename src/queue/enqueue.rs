@@ -238,7 +238,7 @@ impl Object<Queue> {
         request: &Request<'_>,
         command: &Command,
     ) -> ClResult<Option<Ref<Event>>> {
-        let status = QueueState::DEPENDENCY_FAILED;
+        let status = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
         ensure!(
             !request.blocking,
             status,

@@ -148,7 +148,12 @@ impl Object<Queue> {
             Resolved::Ready(_) if !self.is_prepared(work) => self.bring(state, number, pending),
             Resolved::Ready(ready) => self.encode_pending(state, number, pending, ready),
             Resolved::Failed => {
-                self.end_pending(state, number, pending, QueueState::DEPENDENCY_FAILED);
+                self.end_pending(
+                    state,
+                    number,
+                    pending,
+                    cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                );
             }
             Resolved::Unreached(place) => {
                 state.pending.put_back(number, pending);

@@ -6,7 +6,7 @@ use super::host::{Executor, Task};
 use super::pending::{Pending, PendingCommands};
 use super::transfer::staging::{Pool, UNBOUNDED};
 use crate::backend::{Op, OrderRule, Placement, Point, ProfileSlot, Stream};
-use crate::cl::{self, cl_int};
+use crate::cl;
 use crate::command::access::{Ranges, SourceCopy};
 use crate::command::Work;
 use crate::error::{ClError, ClResult};
@@ -329,9 +329,6 @@ impl QueueState {
         }
         self.stream.reclaim();
     }
-
-    /// The status of commands that the failure of another takes along.
-    pub const DEPENDENCY_FAILED: cl_int = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 }
 
 impl QueueState {

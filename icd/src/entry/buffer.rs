@@ -6,7 +6,7 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle;
-use pumice_runtime::object::callback::{Callback, DestructorFn};
+use pumice_runtime::object::callback::{Callback, ObjectFn};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::mem::Mem;
@@ -75,7 +75,7 @@ pub fn get_info(
 
 pub fn set_destructor_callback(
     mem: Handle,
-    notify: Option<DestructorFn>,
+    notify: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult {
     let mem = mem.object::<Mem>()?;

@@ -7,7 +7,7 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle;
-use pumice_runtime::object::callback::{Callback, DestructorFn, ErrorFn};
+use pumice_runtime::object::callback::{Callback, ErrorFn, ObjectFn};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::svm;
@@ -64,7 +64,7 @@ pub fn get_info(
 
 pub fn set_destructor_callback(
     context: Handle,
-    notify: Option<DestructorFn>,
+    notify: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult {
     let context = context.object::<Context>()?;

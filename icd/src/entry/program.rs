@@ -6,18 +6,11 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::error::{err, ClError, ClResult};
 use pumice_runtime::handle::{self, Ref};
+use pumice_runtime::object::callback::{Callback, ObjectFn};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
-use pumice_runtime::object::program::{self, Notify, Program, ProgramFn};
+use pumice_runtime::object::program::{self, Program};
 use std::ffi::{c_char, c_uchar, c_void};
-
-fn notify(function: Option<ProgramFn>, user_data: Handle) -> ClResult<Option<Notify>> {
-    match function {
-        Some(function) => Ok(Some(Notify::new(function, user_data.as_ptr()))),
-        None if user_data.is_null() => Ok(None),
-        None => err(cl::CL_INVALID_VALUE, "user data without a callback"),
-    }
-}
 
 pub fn create_with_source(
     context: Handle,
@@ -96,12 +89,12 @@ pub fn build(
     num_devices: cl_uint,
     devices: In<cl_device_id>,
     options: In<c_char>,
-    function: Option<ProgramFn>,
+    function: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult {
     let program = program.object::<Program>()?;
     let devices = abi::optional_objects(num_devices, devices)?;
-    let notify = notify(function, user_data)?;
+    let notify = Callback::optional(function, user_data.as_ptr())?;
     let options = options.text().unwrap_or_default();
     program.build(devices.as_deref(), &options, notify)
 }
@@ -115,12 +108,12 @@ pub fn compile(
     num_headers: cl_uint,
     headers: In<cl_program>,
     names: Out<*const c_char>,
-    function: Option<ProgramFn>,
+    function: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult {
     let program = program.object::<Program>()?;
     let devices = abi::optional_objects(num_devices, devices)?;
-    let notify = notify(function, user_data)?;
+    let notify = Callback::optional(function, user_data.as_ptr())?;
     if (num_headers == 0) != headers.is_null() || (num_headers == 0) != names.is_null() {
         return err(
             cl::CL_INVALID_VALUE,
@@ -147,12 +140,12 @@ pub fn link(
     options: In<c_char>,
     num_programs: cl_uint,
     programs: In<cl_program>,
-    function: Option<ProgramFn>,
+    function: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult<(*mut c_void, ClResult)> {
     let context = context.object::<Context>()?;
     let devices = abi::optional_objects(num_devices, devices)?;
-    let notify = notify(function, user_data)?;
+    let notify = Callback::optional(function, user_data.as_ptr())?;
     let programs = abi::objects(num_programs, programs)?;
     let options = options.text().unwrap_or_default();
     program::link(&context, devices.as_deref(), &options, &programs, notify)
@@ -192,14 +185,14 @@ pub fn get_build_info(
 
 pub fn set_release_callback(
     program: Handle,
-    function: Option<ProgramFn>,
+    function: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult {
     let program = program.object::<Program>()?;
     let Some(function) = function else {
         return err(cl::CL_INVALID_VALUE, "pfn_notify is NULL");
     };
-    program.set_release_callback(Notify::new(function, user_data.as_ptr()))
+    program.set_release_callback(Callback::new(function, user_data.as_ptr()))
 }
 
 pub fn set_specialization_constant(

@@ -4,8 +4,9 @@
 
 use super::{Kernel, OnDevice};
 use crate::cl::{self, cl_uint};
-use crate::error::{err, ClError, ClResult};
-use crate::handle::{self, Object};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
+use crate::handle::{self, Body, Object, Ref};
+use crate::object::context::Context;
 use crate::object::device_queue::DeviceQueue;
 use crate::object::mem::Mem;
 use crate::object::sampler::Sampler;
@@ -43,36 +44,38 @@ impl Kernel {
     /// Implements clSetKernelArg. `value` is what `arg_value` points to, None for a null pointer;
     /// its length is `size` except for local arguments.
     pub fn set_arg(&self, index: cl_uint, size: usize, value: Option<&[u8]>) -> ClResult {
-        let args = &self.first()?.args;
-        let Some(arg) = args.get(index as usize) else {
-            let what = format!(
-                "kernel {} has {} arguments, not {index}",
-                self.name,
-                args.len()
-            );
-            return err(cl::CL_INVALID_ARG_INDEX, what);
+        let arg = self.arg(index)?;
+        let handle = match arg.kind {
+            ArgKind::Buffer { .. } | ArgKind::Pipe { .. } | ArgKind::Image(_) => Some("cl_mem"),
+            ArgKind::Queue { .. } => Some("queue_t"),
+            ArgKind::Sampler { .. } => Some("cl_sampler"),
+            _ => None,
         };
+        if let Some(handle) = handle {
+            ensure!(
+                size == HANDLE_SIZE,
+                cl::CL_INVALID_ARG_SIZE,
+                "argument {index} of {} is a {handle}",
+                self.name
+            );
+        }
         let value = match arg.kind {
             ArgKind::Value { size: wanted, .. } => {
-                let Some(bytes) = value else {
-                    return err(cl::CL_INVALID_ARG_VALUE, "arg_value is null");
-                };
-                if size != wanted as usize || bytes.len() != size {
-                    let what = format!(
-                        "argument {index} of {} has {wanted} bytes, not {size}",
-                        self.name
-                    );
-                    return err(cl::CL_INVALID_ARG_SIZE, what);
-                }
+                let bytes = value.or_err(cl::CL_INVALID_ARG_VALUE, "arg_value is null")?;
+                ensure!(
+                    size == wanted as usize && bytes.len() == size,
+                    cl::CL_INVALID_ARG_SIZE,
+                    "argument {index} of {} has {wanted} bytes, not {size}",
+                    self.name
+                );
                 Value::Bytes(SmallVec::from_slice(bytes))
             }
             ArgKind::Local { .. } => {
-                if value.is_some() {
-                    return err(
-                        cl::CL_INVALID_ARG_VALUE,
-                        "arg_value of a local argument is not null",
-                    );
-                }
+                ensure!(
+                    value.is_none(),
+                    cl::CL_INVALID_ARG_VALUE,
+                    "arg_value of a local argument is not null"
+                );
                 match u32::try_from(size) {
                     // Until OpenCL 3.1; from then on it is an error of the enqueue.
                     Ok(0) if self.devices.iter().any(before_3_1) => {
@@ -83,60 +86,38 @@ impl Kernel {
                 }
             }
             ArgKind::Buffer { constant, .. } => {
-                if size != HANDLE_SIZE {
-                    return err(
-                        cl::CL_INVALID_ARG_SIZE,
-                        format!("argument {index} of {} is a cl_mem", self.name),
-                    );
-                }
-                Value::Buffer(self.memory(value, constant || arg.is_const)?)
+                Value::Buffer(self.buffer(value, constant || arg.is_const)?)
             }
             ArgKind::Pipe { .. } => {
-                if size != HANDLE_SIZE {
-                    return err(
-                        cl::CL_INVALID_ARG_SIZE,
-                        format!("argument {index} of {} is a cl_mem", self.name),
-                    );
-                }
-                Value::Buffer(Some(self.pipe(value)?))
+                let mem = self.object(value, Mem::context)?;
+                ensure!(
+                    mem.is_pipe(),
+                    cl::CL_INVALID_MEM_OBJECT,
+                    "a pipe is expected"
+                );
+                Value::Buffer(Some(Arc::downgrade(&mem)))
             }
             ArgKind::Queue { .. } => {
-                if size != HANDLE_SIZE {
-                    return err(
-                        cl::CL_INVALID_ARG_SIZE,
-                        format!("argument {index} of {} is a queue_t", self.name),
-                    );
-                }
-                Value::Queue(self.device_queue(value)?)
+                let queue = self.object(value, DeviceQueue::context);
+                Value::Queue(Arc::downgrade(&queue.map_err(
+                    |error| match error.code {
+                        cl::CL_INVALID_COMMAND_QUEUE => ClError {
+                            code: cl::CL_INVALID_DEVICE_QUEUE,
+                            ..error
+                        },
+                        _ => error,
+                    },
+                )?))
             }
             ArgKind::Image(image) => {
-                if size != HANDLE_SIZE {
-                    return err(
-                        cl::CL_INVALID_ARG_SIZE,
-                        format!("argument {index} of {} is a cl_mem", self.name),
-                    );
-                }
-                Value::Image(self.image(value, &image, arg.access)?)
+                let mem = self.object(value, Mem::context)?;
+                check_image_type(&mem, &image, arg.access)?;
+                Value::Image(Arc::downgrade(&mem))
             }
             ArgKind::Captured { .. } => {
                 return err(cl::CL_INVALID_ARG_INDEX, "blocks have no such arguments")
             }
-            ArgKind::Sampler { .. } => {
-                if size != HANDLE_SIZE {
-                    return err(
-                        cl::CL_INVALID_ARG_SIZE,
-                        format!("argument {index} of {} is a cl_sampler", self.name),
-                    );
-                }
-                let sampler = handle::lookup::<Sampler>(handle_of(value) as *const c_void)?;
-                if !Arc::ptr_eq(sampler.context(), self.program.context()) {
-                    return err(
-                        cl::CL_INVALID_CONTEXT,
-                        "the sampler belongs to another context",
-                    );
-                }
-                Value::Sampler(sampler.word())
-            }
+            ArgKind::Sampler { .. } => Value::Sampler(self.object(value, Sampler::context)?.word()),
         };
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
             *slot = Some(value);
@@ -144,86 +125,39 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the memory object that `arg_value` points to; None for a null handle or pointer.
-    /// `constant`: the kernel does not write there.
-    fn memory(&self, value: Option<&[u8]>, constant: bool) -> ClResult<Option<Weak<Object<Mem>>>> {
-        let Some(bytes) = value else { return Ok(None) };
-        let Ok(bytes) = <[u8; HANDLE_SIZE]>::try_from(bytes) else {
-            return err(cl::CL_INVALID_ARG_SIZE, "the argument is a cl_mem");
-        };
-        let address = usize::from_ne_bytes(bytes);
-        if address == 0 {
-            return Ok(None);
-        }
-        let mem = handle::lookup::<Mem>(address as *const c_void)?;
-        if !Arc::ptr_eq(mem.context(), self.program.context()) {
-            return err(
-                cl::CL_INVALID_CONTEXT,
-                "the memory object belongs to another context",
-            );
-        }
-        if !mem.is_buffer() {
-            return err(
-                cl::CL_INVALID_MEM_OBJECT,
-                "an image or a pipe where a buffer is expected",
-            );
-        }
-        if !constant && mem.is_immutable() {
-            return err(
-                cl::CL_INVALID_ARG_VALUE,
-                "an immutable buffer for a pointer that is not const",
-            );
-        }
-        Ok(Some(Arc::downgrade(&mem)))
-    }
-
-    /// Returns the device queue that `arg_value` points to.
-    fn device_queue(&self, value: Option<&[u8]>) -> ClResult<Weak<Object<DeviceQueue>>> {
-        let found = handle::lookup::<DeviceQueue>(handle_of(value) as *const c_void);
-        let queue = found.map_err(|error| ClError {
-            code: cl::CL_INVALID_DEVICE_QUEUE,
-            ..error
-        })?;
-        if !Arc::ptr_eq(queue.context(), self.program.context()) {
-            return err(
-                cl::CL_INVALID_CONTEXT,
-                "the device queue belongs to another context",
-            );
-        }
-        Ok(Arc::downgrade(&queue))
-    }
-
-    /// Returns the pipe that `arg_value` points to.
-    fn pipe(&self, value: Option<&[u8]>) -> ClResult<Weak<Object<Mem>>> {
-        let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
-        if !Arc::ptr_eq(mem.context(), self.program.context()) {
-            return err(
-                cl::CL_INVALID_CONTEXT,
-                "the memory object belongs to another context",
-            );
-        }
-        if !mem.is_pipe() {
-            return err(cl::CL_INVALID_MEM_OBJECT, "a pipe is expected");
-        }
-        Ok(Arc::downgrade(&mem))
-    }
-
-    /// Returns the image that `arg_value` points to.
-    fn image(
+    /// Returns the object of the kernel's context that `arg_value` points to.
+    fn object<T: Body>(
         &self,
         value: Option<&[u8]>,
-        wanted: &ImageArg,
-        access: AccessQualifier,
-    ) -> ClResult<Weak<Object<Mem>>> {
-        let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
-        if !Arc::ptr_eq(mem.context(), self.program.context()) {
-            return err(
-                cl::CL_INVALID_CONTEXT,
-                "the memory object belongs to another context",
-            );
+        context: impl Fn(&T) -> &Ref<Context>,
+    ) -> ClResult<Ref<T>> {
+        let object = handle::lookup::<T>(handle_of(value) as *const c_void)?;
+        ensure!(
+            Arc::ptr_eq(context(&object), self.program.context()),
+            cl::CL_INVALID_CONTEXT,
+            "the object belongs to another context"
+        );
+        Ok(object)
+    }
+
+    /// Returns the buffer that `arg_value` points to; None for a null handle or pointer.
+    /// `constant`: the kernel does not write there.
+    fn buffer(&self, value: Option<&[u8]>, constant: bool) -> ClResult<Option<Weak<Object<Mem>>>> {
+        if handle_of(value) == 0 {
+            return Ok(None);
         }
-        check_image_type(&mem, wanted, access)?;
-        Ok(Arc::downgrade(&mem))
+        let mem = self.object(value, Mem::context)?;
+        ensure!(
+            mem.is_buffer(),
+            cl::CL_INVALID_MEM_OBJECT,
+            "an image or a pipe where a buffer is expected"
+        );
+        ensure!(
+            constant || !mem.is_immutable(),
+            cl::CL_INVALID_ARG_VALUE,
+            "an immutable buffer for a pointer that is not const"
+        );
+        Ok(Some(Arc::downgrade(&mem)))
     }
 }
 

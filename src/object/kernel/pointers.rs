@@ -3,10 +3,12 @@
 
 use super::args::Value;
 use super::Kernel;
-use crate::cl::{self, cl_kernel_exec_info, cl_uint};
-use crate::error::{err, ClResult};
-use crate::handle::Object;
+use crate::cl::{self, cl_int, cl_kernel_exec_info, cl_uint};
+use crate::error::{ensure, err, ClResult, OrErr};
+use crate::handle::{Object, Ref};
 use crate::object::context::Context;
+use crate::object::device::Device;
+use crate::object::info::unknown;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
@@ -46,12 +48,19 @@ impl ExecInfo {
 }
 
 impl Kernel {
-    /// Sets an argument that is a pointer to global or constant memory. Any value may be set; one
-    /// that is in no allocation is memory of the host, or must not be followed.
-    fn set_pointer(&self, index: cl_uint, address: usize) -> ClResult {
-        let found = self.program.context().allocations().find(address);
+    /// Sets an argument that is a pointer to global or constant memory; `other` is the error for an argument that is not. Any value
+    /// may be set; one that is in no allocation is memory of the host, or must not be followed.
+    fn set_pointer(&self, index: cl_uint, address: u64, other: cl_int) -> ClResult {
+        let arg = self.arg(index)?;
+        ensure!(
+            matches!(arg.kind, ArgKind::Buffer { .. }),
+            other,
+            "argument {index} of {} is no pointer to global or constant memory",
+            self.name
+        );
+        let found = self.program.context().allocations().find(address as usize);
         let value = Value::Pointer {
-            address: address as u64,
+            address,
             mem: found.map(|(allocation, _)| Arc::downgrade(allocation.mem())),
         };
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
@@ -60,50 +69,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the kind of an argument. Fails with CL_INVALID_ARG_INDEX if there is no such
-    /// argument.
-    fn arg_kind(&self, index: cl_uint) -> ClResult<ArgKind> {
-        let args = &self.first()?.args;
-        match args.get(index as usize) {
-            Some(arg) => Ok(arg.kind),
-            None => err(
-                cl::CL_INVALID_ARG_INDEX,
-                format!(
-                    "kernel {} has {} arguments, not {index}",
-                    self.name,
-                    args.len()
-                ),
-            ),
-        }
-    }
-
     /// Implements clSetKernelArgSVMPointer.
     pub fn set_arg_svm(&self, index: cl_uint, address: usize) -> ClResult {
         svm::check_supported(self.program.context())?;
-        if !matches!(self.arg_kind(index)?, ArgKind::Buffer { .. }) {
-            return err(
-                cl::CL_INVALID_ARG_VALUE,
-                format!(
-                    "argument {index} of {} is no pointer to global or constant memory",
-                    self.name
-                ),
-            );
-        }
-        self.set_pointer(index, address)
+        self.set_pointer(index, address as u64, cl::CL_INVALID_ARG_VALUE)
     }
 
     /// Implements clSetKernelArgDevicePointerEXT.
     pub fn set_arg_device_pointer(&self, index: cl_uint, address: u64) -> ClResult {
-        if !matches!(self.arg_kind(index)?, ArgKind::Buffer { .. }) {
-            return err(
-                cl::CL_INVALID_ARG_INDEX,
-                format!(
-                    "argument {index} of {} is no pointer to global memory",
-                    self.name
-                ),
-            );
-        }
-        self.set_pointer(index, address as usize)
+        self.set_pointer(index, address, cl::CL_INVALID_ARG_INDEX)
     }
 
     /// Returns the memory objects of the allocations that contain the addresses; other addresses
@@ -140,9 +114,7 @@ impl Kernel {
             cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL
             | cl::CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL
             | cl::CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL => {
-                let Some(on) = boolean(size, value) else {
-                    return err(cl::CL_INVALID_VALUE, "the value is no cl_bool");
-                };
+                let on = boolean(size, value)?;
                 let asked = match param {
                     cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL => {
                         cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL
@@ -152,16 +124,12 @@ impl Kernel {
                     }
                     _ => cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
                 };
-                if !context
-                    .devices()
-                    .iter()
-                    .any(|device| device.usm_capabilities(asked) != 0)
-                {
-                    return err(
-                        cl::CL_INVALID_OPERATION,
-                        "no device of the context supports such allocations",
-                    );
-                }
+                let able = |device: &Ref<Device>| device.usm_capabilities(asked) != 0;
+                ensure!(
+                    context.devices().iter().any(able),
+                    cl::CL_INVALID_OPERATION,
+                    "no device of the context supports such allocations"
+                );
                 let bit = 1 << (param - cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL);
                 let mut exec = self.exec.lock();
                 exec.indirect = if on {
@@ -171,24 +139,16 @@ impl Kernel {
                 };
             }
             cl::CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => {
-                let Some(system) = boolean(size, value) else {
-                    return err(cl::CL_INVALID_VALUE, "the value is no cl_bool");
-                };
+                let system = boolean(size, value)?;
                 let has = |bits: u64| bits & cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM != 0;
-                if system && !context.devices().iter().any(|d| has(d.svm_capabilities())) {
-                    return err(
-                        cl::CL_INVALID_OPERATION,
-                        "no device of the context reads memory of the host by its address",
-                    );
-                }
+                ensure!(
+                    !system || context.devices().iter().any(|d| has(d.svm_capabilities())),
+                    cl::CL_INVALID_OPERATION,
+                    "no device of the context reads memory of the host by its address"
+                );
                 self.exec.lock().no_system = !system;
             }
-            _ => {
-                return err(
-                    cl::CL_INVALID_VALUE,
-                    format!("unknown parameter name {param:#x}"),
-                )
-            }
+            _ => return unknown(param),
         }
         Ok(())
     }
@@ -202,15 +162,19 @@ fn addresses(size: usize, value: Option<&[u8]>) -> ClResult<Vec<usize>> {
         None if size == 0 => &[],
         None => return err(cl::CL_INVALID_VALUE, "param_value is null"),
     };
-    if bytes.len() != size || !size.is_multiple_of(EACH) {
-        return err(cl::CL_INVALID_VALUE, "the size is no list of pointers");
-    }
+    ensure!(
+        bytes.len() == size && size.is_multiple_of(EACH),
+        cl::CL_INVALID_VALUE,
+        "the size is no list of pointers"
+    );
     let (list, _) = bytes.as_chunks::<EACH>();
     Ok(list.iter().map(|one| usize::from_ne_bytes(*one)).collect())
 }
 
 /// Reads a cl_bool.
-fn boolean(size: usize, value: Option<&[u8]>) -> Option<bool> {
-    let bytes = value.filter(|bytes| bytes.len() == size)?;
-    Some(cl::cl_bool::from_ne_bytes(bytes.try_into().ok()?) != 0)
+fn boolean(size: usize, value: Option<&[u8]>) -> ClResult<bool> {
+    let bytes = value.filter(|bytes| bytes.len() == size);
+    let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+    let bytes = bytes.or_err(cl::CL_INVALID_VALUE, "the value is no cl_bool")?;
+    Ok(cl::cl_bool::from_ne_bytes(bytes) != 0)
 }

@@ -6,7 +6,7 @@ use crate::cl::{
     self, cl_kernel_arg_info, cl_kernel_sub_group_info, cl_kernel_work_group_info, cl_uint,
     cl_ulong,
 };
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
@@ -58,19 +58,12 @@ impl Kernel {
         param: cl_kernel_arg_info,
         out: InfoOut<'_>,
     ) -> ClResult<Written> {
-        let args = &self.first()?.args;
-        let Some(arg) = args.get(index as usize) else {
-            return err(
-                cl::CL_INVALID_ARG_INDEX,
-                format!("kernel {} has {} arguments", self.name, args.len()),
-            );
-        };
-        if !self.program.has_arg_info() {
-            return err(
-                cl::CL_KERNEL_ARG_INFO_NOT_AVAILABLE,
-                "build the program with -cl-kernel-arg-info",
-            );
-        }
+        let arg = self.arg(index)?;
+        ensure!(
+            self.program.has_arg_info(),
+            cl::CL_KERNEL_ARG_INFO_NOT_AVAILABLE,
+            "build the program with -cl-kernel-arg-info"
+        );
         match param {
             cl::CL_KERNEL_ARG_ADDRESS_QUALIFIER => out.write(match arg.address {
                 AddressQualifier::Global => cl::CL_KERNEL_ARG_ADDRESS_GLOBAL,

@@ -5,7 +5,7 @@ use super::Kernel;
 use crate::backend::image::Resource;
 use crate::backend::Binding;
 use crate::cl;
-use crate::error::{err, ClResult};
+use crate::error::{err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::launch::{Enqueues, KernelLaunch, Retained};
@@ -13,40 +13,23 @@ use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{
-    Access, ArgKind, ImageArg, ImageInfo, SamplerSource, LOCAL_ARG_ALIGN,
-};
-use std::sync::{Arc, OnceLock};
+use spirv_lowering::interface::{Access, ArgKind, ImageArg, SamplerSource, LOCAL_ARG_ALIGN};
+use std::sync::{Arc, OnceLock, Weak};
 
 impl Kernel {
     /// Returns everything that a launch on `device`, by that queue, needs, or
-    /// CL_INVALID_KERNEL_ARGS when an argument is not set.
-    pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<Box<KernelLaunch>> {
-        self.snapshot_of(device, queue, false)
-    }
-
-    /// Returns a snapshot with the form of the kernel for launches beyond 2^32 work-items in a
-    /// dimension, which is compiled on first use.
-    pub fn snapshot_wide(
-        &self,
-        device: &Ref<Device>,
-        queue: &Identity,
-    ) -> ClResult<Box<KernelLaunch>> {
-        self.snapshot_of(device, queue, true)
-    }
-
-    fn snapshot_of(
+    /// CL_INVALID_KERNEL_ARGS when an argument is not set. `wide`: with the form of the kernel for launches beyond 2^32
+    /// work-items in a dimension, made when first asked for.
+    pub fn snapshot(
         &self,
         device: &Ref<Device>,
         queue: &Identity,
         wide: bool,
     ) -> ClResult<Box<KernelLaunch>> {
-        let Some(on) = self.on(device) else {
-            return err(
-                cl::CL_INVALID_PROGRAM_EXECUTABLE,
-                "the program was not built for the queue's device",
-            );
-        };
+        let on = self.on(device).or_err(
+            cl::CL_INVALID_PROGRAM_EXECUTABLE,
+            "the program was not built for the queue's device",
+        )?;
         let code = match wide {
             false => on.executable.code(on.index)?,
             true => on.executable.wide()?.code(on.index)?,
@@ -90,8 +73,7 @@ impl Kernel {
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
             let Some(value) = value else {
-                let what = format!("argument {index} of kernel {} is not set", self.name);
-                return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                return self.bad_arg(index, "is not set");
             };
             match (arg.kind, value) {
                 (ArgKind::Value { offset, .. }, Value::Bytes(bytes)) => {
@@ -107,10 +89,7 @@ impl Kernel {
                     ArgKind::Buffer { offset, .. } | ArgKind::Pipe { offset },
                     Value::Buffer(Some(mem)),
                 ) => {
-                    let Some(mem) = mem.upgrade() else {
-                        let what = format!("argument {index} of kernel {} was released", self.name);
-                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
-                    };
+                    let mem = self.alive(index, mem)?;
                     // Kept first: the last reference must not go under the lock, since destructor callbacks may set
                     // arguments.
                     let access = interface.access(index);
@@ -129,20 +108,14 @@ impl Kernel {
                             )
                         }
                         Some(mem) => {
-                            let Some(mem) = mem.upgrade() else {
-                                let what =
-                                    format!("argument {index} of kernel {} was freed", self.name);
-                                return err(cl::CL_INVALID_KERNEL_ARGS, what);
-                            };
-                            let access = interface.access(index);
-                            launch.buffers.push((mem, access));
+                            let mem = self.alive(index, mem)?;
+                            launch.buffers.push((mem, interface.access(index)));
                         }
                         None if *address == 0 => {}
                         None => {
                             // A device address: the buffer may be known by it.
                             if let Some(mem) = context.addressed().find(memory, *address) {
-                                let access = interface.access(index);
-                                launch.buffers.push((mem, access));
+                                launch.buffers.push((mem, interface.access(index)));
                                 continue;
                             }
                             launch.touches_anything = true;
@@ -151,10 +124,7 @@ impl Kernel {
                     }
                 }
                 (ArgKind::Image(arg), Value::Image(mem)) => {
-                    let Some(mem) = mem.upgrade() else {
-                        let what = format!("argument {index} of kernel {} was released", self.name);
-                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
-                    };
+                    let mem = self.alive(index, mem)?;
                     let access = interface.access(index);
                     launch.images.push((mem.clone(), access));
                     if interface.enqueues() {
@@ -164,15 +134,9 @@ impl Kernel {
                     launch.show_image(device, queue, &arg, &mem, access)?;
                 }
                 (ArgKind::Queue { offset }, Value::Queue(queue)) => {
-                    let Some(queue) = queue.upgrade() else {
-                        let what = format!("argument {index} of kernel {} was released", self.name);
-                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
-                    };
+                    let queue = self.alive(index, queue)?;
                     if !Arc::ptr_eq(queue.device(), device) {
-                        return err(
-                            cl::CL_INVALID_KERNEL_ARGS,
-                            "a device queue of another device",
-                        );
+                        return self.bad_arg(index, "is a device queue of another device");
                     }
                     let address = queue.memory().address();
                     put(&mut launch.args, offset, &address.to_ne_bytes());
@@ -182,13 +146,7 @@ impl Kernel {
                         put(&mut launch.args, offset, &word.to_ne_bytes());
                     }
                 }
-                _ => {
-                    let what = format!(
-                        "argument {index} of kernel {} has the wrong type",
-                        self.name
-                    );
-                    return err(cl::CL_INVALID_KERNEL_ARGS, what);
-                }
+                _ => return self.bad_arg(index, "has the wrong type"),
             }
         }
         if interface.enqueues() {
@@ -207,10 +165,7 @@ impl Kernel {
                 SamplerSource::Literal(word) => word,
                 SamplerSource::Arg(index) => match args.get(index as usize) {
                     Some(Some(Value::Sampler(word))) => *word,
-                    _ => {
-                        let what = format!("argument {index} of {} is no sampler", self.name);
-                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
-                    }
+                    _ => return self.bad_arg(index as usize, "is no sampler"),
                 },
                 SamplerSource::Captured(_) => {
                     let what = format!("{} is a block", self.name);
@@ -224,6 +179,16 @@ impl Kernel {
             });
         }
         Ok(launch)
+    }
+
+    fn bad_arg<T>(&self, index: usize, what: &str) -> ClResult<T> {
+        let what = format!("argument {index} of kernel {} {what}", self.name);
+        err(cl::CL_INVALID_KERNEL_ARGS, what)
+    }
+
+    fn alive<T>(&self, index: usize, arg: &Weak<T>) -> ClResult<Arc<T>> {
+        arg.upgrade()
+            .map_or_else(|| self.bad_arg(index, "was released"), Ok)
     }
 }
 
@@ -257,25 +222,16 @@ impl KernelLaunch {
         }
         if let Some(offset) = arg.info {
             let desc = mem.image()?.desc();
-            let info = ImageInfo {
-                width: desc.pixels(),
-                height: desc.height,
-                depth: desc.depth,
-                array_size: desc.layers,
-                channel_data_type: desc.format.data,
-                channel_order: desc.format.order,
-                mip_levels: 1,
-                flags: u32::from(desc.format.has_alpha()),
-            };
+            // As `ImageInfo` has them.
             let words = [
-                info.width,
-                info.height,
-                info.depth,
-                info.array_size,
-                info.channel_data_type,
-                info.channel_order,
-                info.mip_levels,
-                info.flags,
+                desc.pixels(),
+                desc.height,
+                desc.depth,
+                desc.layers,
+                desc.format.data,
+                desc.format.order,
+                1,
+                u32::from(desc.format.has_alpha()),
             ];
             for (word, at) in words.iter().zip((offset..).step_by(4)) {
                 put(&mut self.args, at, &word.to_ne_bytes());

@@ -3,37 +3,24 @@
 
 use super::Mem;
 use crate::cl::{self, cl_mem_device_address_ext, cl_mem_properties};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::addresses::Addressed;
 use crate::object::memories::MemoryIndex;
+use crate::object::properties::{pairs, unsupported};
 use std::sync::{Arc, Weak};
-
-fn pairs(properties: &[cl_mem_properties]) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
-    let pair = |pair: &[cl_mem_properties]| Some((*pair.first()?, pair.get(1).copied()));
-    properties
-        .chunks(2)
-        .filter_map(pair)
-        .take_while(|(name, _)| *name != 0)
-}
 
 /// Checks the properties of a buffer (with their closing zero).
 pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
-    let mut seen = false;
-    for (name, value) in pairs(properties) {
+    for (name, value) in pairs(properties, cl::CL_INVALID_PROPERTY)? {
         if name != cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT {
-            return err(
-                cl::CL_INVALID_PROPERTY,
-                format!("memory property {name:#x} is not supported"),
-            );
+            return unsupported("memory", name, cl::CL_INVALID_PROPERTY);
         }
-        if seen || !matches!(value, Some(0 | 1)) {
-            return err(
-                cl::CL_INVALID_PROPERTY,
-                "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is given twice, or neither true nor false",
-            );
-        }
-        seen = true;
+        ensure!(
+            value <= 1,
+            cl::CL_INVALID_PROPERTY,
+            "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is neither true nor false"
+        );
     }
     Ok(())
 }
@@ -50,17 +37,16 @@ impl Addressed {
 impl Mem {
     /// Returns true if the application may query the buffer's addresses.
     pub(super) fn is_addressed(&self) -> bool {
-        pairs(&self.properties).any(|pair| pair == (cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, Some(1)))
+        (self.properties).starts_with(&[cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, 1])
     }
 
     /// Returns CL_MEM_DEVICE_ADDRESS_EXT: the address on each device of the context.
     pub fn device_addresses(&self) -> ClResult<Vec<cl_mem_device_address_ext>> {
-        if !self.is_addressed() {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the object was not made with CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT",
-            );
-        }
+        ensure!(
+            self.is_addressed(),
+            cl::CL_INVALID_OPERATION,
+            "the object was not made with CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT"
+        );
         let devices = self.context.devices().iter();
         devices.map(|device| self.device_address(device)).collect()
     }

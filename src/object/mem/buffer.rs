@@ -5,12 +5,9 @@ use super::store::Store;
 use super::{address, Mem};
 use crate::cl::{self, cl_mem_flags, cl_mem_properties};
 use crate::error::{err, ClResult};
-use crate::handle::{Object, Ref};
-use crate::object::callback::Destructors;
+use crate::handle::Ref;
 use crate::object::context::Context;
-use crate::util::lock::Mutex;
 use std::ffi::c_void;
-use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 const ACCESS: cl_mem_flags = cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_READ_ONLY;
@@ -150,22 +147,10 @@ impl Mem {
             let reach = Reach::Store(Arc::downgrade(&store));
             context.reachable().add(used..used + size, reach);
         }
-        address::publish(Object::new_cyclic(|me| Self {
-            context: context.clone(),
-            object_type: cl::CL_MEM_OBJECT_BUFFER,
-            flags,
-            size,
-            host_ptr: used,
-            properties,
-            parent: None,
-            origin: 0,
-            store,
-            image: None,
-            packets: None,
-            mappings: Mutex::default(),
-            written: AtomicBool::new(false),
-            destructors: Destructors::default(),
-            handle: me.as_ptr() as usize,
+        let kind = cl::CL_MEM_OBJECT_BUFFER;
+        address::publish(Self::make(context, kind, flags, size, store, |mem| {
+            mem.host_ptr = used;
+            mem.properties = properties;
         }))
     }
 
@@ -198,27 +183,21 @@ impl Mem {
                 "the origin is aligned for no device of the context",
             );
         }
-        Ok(Object::new_cyclic(|me| Self {
-            context: buffer.context.clone(),
-            object_type: cl::CL_MEM_OBJECT_BUFFER,
+        let (kind, store) = (cl::CL_MEM_OBJECT_BUFFER, buffer.store.clone());
+        Ok(Self::make(
+            &buffer.context,
+            kind,
             flags,
             size,
-            host_ptr: if buffer.host_ptr == 0 {
-                0
-            } else {
-                buffer.host_ptr + origin
+            store,
+            |mem| {
+                if buffer.host_ptr != 0 {
+                    mem.host_ptr = buffer.host_ptr + origin;
+                }
+                mem.parent = Some(buffer.clone());
+                mem.origin = buffer.origin + origin;
             },
-            properties: Vec::new(),
-            parent: Some(buffer.clone()),
-            origin: buffer.origin + origin,
-            store: Arc::clone(&buffer.store),
-            image: None,
-            packets: None,
-            mappings: Mutex::default(),
-            written: AtomicBool::new(false),
-            destructors: Destructors::default(),
-            handle: me.as_ptr() as usize,
-        }))
+        ))
     }
 }
 

@@ -5,7 +5,9 @@
 //! whole has one.
 
 use crate::backend::image::ImageRegion;
+use crate::error::ClResult;
 use crate::object::memories::MemoryIndex;
+use crate::util::lock::{rank, Mutex};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -218,6 +220,64 @@ impl Newest {
     /// Returns true if some bytes are still those that the object was made with.
     pub fn any_initial(&self) -> bool {
         self.spans.iter().any(|(_, holders)| holders.is_empty())
+    }
+}
+
+/// The contents that an object was made with, as long as some of them are the newest.
+pub enum Initial {
+    /// Nothing.
+    Nothing,
+    /// Bytes of our own.
+    Bytes(Vec<u8>),
+    /// The application's memory (CL_MEM_USE_HOST_PTR).
+    Application,
+}
+
+/// Where the newest contents of an object are, in a context with several memories.
+pub struct Contents(Mutex<(Newest, Initial), { rank::COHERENCE }>);
+
+impl Contents {
+    /// Returns those of a new object.
+    pub fn new(size: u64, initial: Initial) -> Self {
+        Self(Mutex::new((Newest::new(size), initial)))
+    }
+
+    /// Returns true if [`Contents::prepare`] has nothing to bring, nor anybody to wait for.
+    pub fn is_prepared(
+        &self,
+        mut parts: impl Iterator<Item = Rows>,
+        memory: MemoryIndex,
+        touch: Touch,
+    ) -> bool {
+        let Some(state) = self.0.try_lock() else {
+            return false;
+        };
+        touch == Touch::Overwrite || parts.all(|rows| state.0.missing(rows, memory).is_empty())
+    }
+
+    /// Makes rows in a memory the newest, before a command that uses them so is encoded. What is written is the newest there
+    /// alone. `bring` copies a part to the memory, from another or what the object was made with, and waits for devices.
+    pub fn prepare(
+        &self,
+        parts: impl Iterator<Item = Rows>,
+        memory: MemoryIndex,
+        touch: Touch,
+        bring: impl Fn(Range<u64>, Option<MemoryIndex>, &Initial) -> ClResult,
+    ) -> ClResult {
+        let mut state = self.0.lock();
+        let (newest, initial) = &mut *state;
+        for rows in parts {
+            if touch != Touch::Overwrite {
+                for (part, source) in newest.missing(rows, memory) {
+                    bring(part, source, initial)?;
+                }
+            }
+            newest.mark(rows.ranges(), memory, touch);
+        }
+        if !matches!(initial, Initial::Nothing) && !newest.any_initial() {
+            *initial = Initial::Nothing;
+        }
+        Ok(())
     }
 }
 

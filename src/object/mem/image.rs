@@ -7,13 +7,12 @@
 //! Coordinates are those of the specification: layers of an array count in the coordinate after the pixel's.
 
 use super::buffer::{check_flags, check_host_ptr, check_properties};
-use super::coherence::Rows;
+use super::coherence::{Initial, Rows};
 use super::description::{
     allows, bad, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
     Layout, Source,
 };
 use super::queue_images::{Identity, QueueImages};
-use super::store::Store;
 use super::texels::Texels;
 use super::{transfer, Mem};
 use crate::backend::image::{ImageDim, ImageRegion};
@@ -21,17 +20,14 @@ use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
     self, cl_image_format, cl_image_info, cl_mem_flags, cl_mem_object_type, cl_mem_properties,
 };
-use crate::error::{err, ClResult};
-use crate::handle::{Object, Ref};
-use crate::object::callback::Destructors;
+use crate::error::{err, ClResult, OrErr};
+use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
-use crate::object::memories::MemoryIndex;
-use crate::util::lock::Mutex;
+use crate::object::memories::{MemoryIndex, PerMemory};
 use std::ffi::c_void;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The memory behind the texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,18 +40,16 @@ pub enum Backing {
     Rows,
 }
 
-/// The part of a memory object that only images have.
+/// The part of a memory object that images alone have.
 pub struct MemImage {
-    desc: ImageDesc,
-    backing: Backing,
-    element: usize,
-    row_pitch: usize,
-    slice_pitch: usize,
+    layout: Layout,
+    /// The memory behind the texels.
+    pub backing: Backing,
     texels: Arc<Texels>,
     /// The images that kernels use in place of one over a buffer's rows.
     shown: QueueImages,
     /// Views of the texels in another format than theirs.
-    aliases: Option<Box<[OnceLock<Arc<dyn backend::DeviceImage>>]>>,
+    aliases: Option<PerMemory<Arc<dyn backend::DeviceImage>>>,
 }
 
 /// Implements clGetSupportedImageFormats: formats that any device of the context has, those that
@@ -90,34 +84,34 @@ pub fn supported_formats(
 }
 
 impl MemImage {
-    /// Returns geometry, format and extents.
-    pub fn desc(&self) -> &ImageDesc {
-        &self.desc
+    fn new(layout: Layout, backing: Backing, texels: Arc<Texels>) -> Self {
+        Self {
+            layout,
+            backing,
+            texels,
+            shown: QueueImages::default(),
+            aliases: None,
+        }
     }
 
-    /// Returns the memory that holds the texels.
-    pub fn backing(&self) -> Backing {
-        self.backing
+    /// Returns geometry, format and extents.
+    pub fn desc(&self) -> &ImageDesc {
+        &self.layout.desc
     }
 
     /// Returns the bytes of a block, which is a pixel with most formats ([`PixelFormat::block`]).
     pub fn element(&self) -> usize {
-        self.element
+        self.layout.desc.format.bytes()
     }
 
     /// Returns the bytes from row to row, in host memory or the buffer it was made from.
     pub fn row_pitch(&self) -> usize {
-        self.row_pitch
+        self.layout.row_pitch
     }
 
     /// Returns the bytes from slice to slice or layer to layer; 0 where there are none.
     pub fn slice_pitch(&self) -> usize {
-        self.slice_pitch
-    }
-
-    /// Returns true if the texels are no bytes of a buffer.
-    pub(super) fn has_own_texels(&self) -> bool {
-        self.backing == Backing::Own
+        self.layout.slice_pitch
     }
 
     /// Returns the texels.
@@ -140,22 +134,22 @@ impl MemImage {
 
     /// Returns the extents in the specification's coordinates, none of them 0, the first in blocks.
     pub fn extent(&self) -> [u32; 3] {
-        extent(&self.desc)
+        extent(self.desc())
     }
 
     /// Returns the bytes from one second, and one third, coordinate to the next, with these
     /// pitches.
     pub fn steps(&self, row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
-        steps(self.desc.dim, row_pitch, slice_pitch)
+        steps(self.desc().dim, row_pitch, slice_pitch)
     }
 
     /// Returns the rows of a box in the buffer that the image is made from.
     pub fn rows(&self, at: &ImageRegion) -> Rows {
         let [x, y, z] = at.origin.map(u64::from);
         let [width, rows, slices] = at.size.map(u64::from);
-        let (row, slice) = self.steps(self.row_pitch, self.slice_pitch);
+        let (row, slice) = self.steps(self.row_pitch(), self.slice_pitch());
         let (row_pitch, slice_pitch) = (row as u64, slice as u64);
-        let element = self.element as u64;
+        let element = self.element() as u64;
         Rows {
             first: z * slice_pitch + y * row_pitch + x * element,
             bytes: width * element,
@@ -174,11 +168,11 @@ impl MemImage {
     pub fn pitches(&self, size: [u32; 3], row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
         let [width, height, _] = size.map(|n| n as usize);
         let row = if row_pitch == 0 {
-            width * self.element
+            width * self.element()
         } else {
             row_pitch
         };
-        let slice = match self.desc.dim {
+        let slice = match self.desc().dim {
             _ if slice_pitch != 0 => slice_pitch,
             ImageDim::D1Array => row,
             _ => row * height,
@@ -265,96 +259,45 @@ impl Mem {
                 } else {
                     0
                 };
-                let element = format.bytes();
-                let image = MemImage {
-                    desc,
-                    backing: Backing::Own,
-                    element,
-                    row_pitch: layout.row_pitch,
-                    slice_pitch: layout.slice_pitch,
-                    texels: Texels::new(context.memories(), desc, None),
-                    shown: QueueImages::default(),
-                    aliases: None,
-                };
                 let mut initial = None;
                 if !host_ptr.is_null() {
-                    let (y, z) = image.steps(image.row_pitch, image.slice_pitch);
+                    let (y, z) = steps(desc.dim, layout.row_pitch, layout.slice_pitch);
                     let (base, size) = (host_ptr as usize, extent(&desc));
                     // SAFETY: the caller vouches for an image of these extents and pitches.
-                    initial = Some(unsafe { transfer::packed(base, size, element, y, z) }?);
+                    initial = Some(unsafe { transfer::packed(base, size, format.bytes(), y, z) }?);
                 }
-                let several = context.memories().are_several();
-                let kept = if several { initial.take() } else { None };
-                let image = MemImage {
-                    texels: Texels::new(context.memories(), desc, kept),
-                    ..image
-                };
-                if !several {
-                    let device = context.memories().device(MemoryIndex::FIRST)?;
-                    let texels = image.texels.on(context, MemoryIndex::FIRST)?;
+                let all = context.memories();
+                let kept = initial.take_if(|_| all.are_several());
+                let texels = Texels::new(all, desc, kept.map_or(Initial::Nothing, Initial::Bytes));
+                let image = MemImage::new(layout, Backing::Own, texels);
+                if !all.are_several() {
+                    let texels = image.texels.on(all, MemoryIndex::FIRST)?;
                     if let Some(bytes) = initial {
-                        let all = ImageRegion {
-                            origin: [0; 3],
-                            size: extent(&desc),
-                        };
-                        transfer::fill_image(device, texels, &all, &bytes)?;
+                        let device = all.device(MemoryIndex::FIRST)?;
+                        transfer::fill_image(device, texels, &image.whole(), &bytes)?;
                     }
                 }
                 let [_, height, depth] = extent(&desc).map(|n| n as usize);
                 let (pitch, count) = match desc.dim {
-                    ImageDim::D1 | ImageDim::Buffer => (image.row_pitch, 1),
-                    ImageDim::D1Array => (image.slice_pitch, height),
-                    ImageDim::D2 => (image.row_pitch, height),
-                    ImageDim::D2Array | ImageDim::D3 => (image.slice_pitch, depth),
+                    ImageDim::D1 | ImageDim::Buffer => (layout.row_pitch, 1),
+                    ImageDim::D1Array => (layout.slice_pitch, height),
+                    ImageDim::D2 => (layout.row_pitch, height),
+                    ImageDim::D2Array | ImageDim::D3 => (layout.slice_pitch, depth),
                 };
-                let size = pitch.saturating_mul(count);
-                Ok(Object::new_cyclic(|me| {
-                    Self::of_image(
-                        me.as_ptr() as usize,
-                        context,
-                        wanted.kind,
-                        flags,
-                        properties,
-                        (size, used),
-                        (None, Store::absent()),
-                        image,
-                    )
-                }))
+                let (kind, size) = (wanted.kind, pitch.saturating_mul(count));
+                Ok(Self::make(
+                    context,
+                    kind,
+                    flags,
+                    size,
+                    Arc::default(),
+                    |mem| {
+                        mem.host_ptr = used;
+                        mem.properties = properties;
+                        mem.image = Some(Box::new(image));
+                    },
+                ))
             }
-        }
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn of_image(
-        handle: usize,
-        context: &Ref<Context>,
-        object_type: cl_mem_object_type,
-        flags: cl_mem_flags,
-        properties: Vec<cl_mem_properties>,
-        (size, host_ptr): (usize, usize),
-        (parent, store): (Option<Ref<Mem>>, Arc<Store>),
-        image: MemImage,
-    ) -> Self {
-        let origin = match &parent {
-            Some(parent) if parent.is_buffer() => parent.origin,
-            _ => 0,
-        };
-        Self {
-            context: context.clone(),
-            object_type,
-            flags,
-            size,
-            host_ptr,
-            properties,
-            parent,
-            origin,
-            store,
-            image: Some(Box::new(image)),
-            packets: None,
-            mappings: Mutex::default(),
-            written: AtomicBool::new(false),
-            destructors: Destructors::default(),
-            handle,
         }
     }
 
@@ -366,41 +309,30 @@ impl Mem {
         layout: &Layout,
     ) -> ClResult<Ref<Self>> {
         let desc = layout.desc;
-        let element = desc.format.bytes();
-        let Some(needed) = layout.span().filter(|span| *span <= buffer.size) else {
-            return err(
-                cl::CL_INVALID_IMAGE_SIZE,
-                "the image is larger than its buffer",
-            );
+        let needed = (layout.span()).filter(|span| *span <= buffer.size).or_err(
+            cl::CL_INVALID_IMAGE_SIZE,
+            "the image is larger than its buffer",
+        )?;
+        let backing = match desc.dim {
+            ImageDim::Buffer => Backing::Texels,
+            _ => Backing::Rows,
         };
-        let texels = desc.dim == ImageDim::Buffer;
-        let image = MemImage {
-            desc,
-            backing: if texels {
-                Backing::Texels
-            } else {
-                Backing::Rows
+        let texels = Texels::new(buffer.context.memories(), desc, Initial::Nothing);
+        let store = buffer.store.clone();
+        Ok(Self::make(
+            &buffer.context,
+            kind,
+            flags,
+            needed,
+            store,
+            |mem| {
+                mem.host_ptr = buffer.host_ptr;
+                mem.properties = properties;
+                mem.parent = Some(buffer.clone());
+                mem.origin = buffer.origin;
+                mem.image = Some(Box::new(MemImage::new(*layout, backing, texels)));
             },
-            element,
-            row_pitch: layout.row_pitch,
-            slice_pitch: layout.slice_pitch,
-            texels: Texels::new(buffer.context.memories(), desc, None),
-            shown: QueueImages::default(),
-            aliases: None,
-        };
-        let store = (Some(buffer.clone()), Arc::clone(&buffer.store));
-        Ok(Object::new_cyclic(|me| {
-            Self::of_image(
-                me.as_ptr() as usize,
-                &buffer.context,
-                kind,
-                flags,
-                properties,
-                (needed, buffer.host_ptr),
-                store,
-                image,
-            )
-        }))
+        ))
     }
 
     /// Creates another view of the same texels: sRGB or not, depth or one channel.
@@ -413,7 +345,7 @@ impl Mem {
         let Some(of) = &parent.image else {
             return bad("mem_object is neither buffer nor image");
         };
-        let (desc, base) = (layout.desc, of.desc);
+        let (desc, base) = (layout.desc, of.layout.desc);
         let likewise = ImageDesc {
             format: base.format,
             ..desc
@@ -437,55 +369,44 @@ impl Mem {
         if of.backing != Backing::Own {
             return bad("the image it is made from is made from a buffer");
         }
-        let image = MemImage {
-            desc,
-            backing: Backing::Own,
-            element: of.element,
-            row_pitch: of.row_pitch,
-            slice_pitch: of.slice_pitch,
-            texels: Arc::clone(&of.texels),
-            shown: QueueImages::default(),
-            aliases: Some(parent.context.memories().each(OnceLock::new)),
-        };
-        let about = (Some(parent.clone()), Store::absent());
-        Ok(Object::new_cyclic(|me| {
-            Self::of_image(
-                me.as_ptr() as usize,
-                &parent.context,
-                parent.object_type,
-                flags,
-                properties,
-                (parent.size, parent.host_ptr),
-                about,
-                image,
-            )
-        }))
+        let layout = Layout { desc, ..of.layout };
+        let mut image = MemImage::new(layout, Backing::Own, of.texels.clone());
+        image.aliases = Some(PerMemory::new(parent.context.memories()));
+        let (kind, size) = (parent.object_type, parent.size);
+        Ok(Self::make(
+            &parent.context,
+            kind,
+            flags,
+            size,
+            Arc::default(),
+            |mem| {
+                mem.host_ptr = parent.host_ptr;
+                mem.properties = properties;
+                mem.parent = Some(parent.clone());
+                mem.image = Some(Box::new(image));
+            },
+        ))
     }
 
     /// Returns the texels in a memory of the context, made if need be.
     pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::DeviceImage>> {
         let image = self.image()?;
-        let target = self.context.memories().device(memory)?;
+        let all = self.context.memories();
+        let (backend, format) = (all.device(memory)?.backend(), image.desc().format);
         if image.backing == Backing::Texels {
-            let cell = memory.of(&image.texels.images)?;
-            if let Some(made) = cell.get() {
-                return Ok(made.clone());
-            }
-            let bytes = image.desc.width as usize * image.element;
+            let bytes = image.desc().width as usize * image.element();
             let slice = self.slice(memory, 0, bytes as u64)?;
-            let made = target.backend().texel_buffer(&slice, image.desc.format)?;
-            return Ok(cell.get_or_init(|| made).clone());
+            let make = || Ok(backend.texel_buffer(&slice, format)?);
+            return Ok(image.texels.images.get_or_make(memory, make)?.clone());
         }
-        let texels = image.texels.on(&self.context, memory)?;
-        let Some(aliases) = &image.aliases else {
-            return Ok(texels.clone());
+        let texels = image.texels.on(all, memory)?;
+        let made = match &image.aliases {
+            None => texels,
+            Some(aliases) => {
+                aliases.get_or_make(memory, || Ok(backend.alias_image(texels, format)?))?
+            }
         };
-        let cell = memory.of(aliases)?;
-        if let Some(made) = cell.get() {
-            return Ok(made.clone());
-        }
-        let made = target.backend().alias_image(texels, image.desc.format)?;
-        Ok(cell.get_or_init(|| made).clone())
+        Ok(made.clone())
     }
 
     /// Returns the image for kernels of a queue on a device with this memory.
@@ -499,7 +420,7 @@ impl Mem {
             return self.texels(memory);
         }
         let target = self.context.memories().device(memory)?;
-        let make = || Ok(target.backend().create_image(&image.desc)?);
+        let make = || Ok(target.backend().create_image(image.desc())?);
         image.shown.of(queue, make)
     }
 
@@ -510,13 +431,13 @@ impl Mem {
             // It would not have been made.
             return Ok(());
         }
-        if !fits(device, &image.desc) {
+        if !fits(device, image.desc()) {
             return err(
                 cl::CL_INVALID_IMAGE_SIZE,
                 "the image is larger than the device allows",
             );
         }
-        if !supports(device, &image.desc, self.flags) {
+        if !supports(device, image.desc(), self.flags) {
             return err(
                 cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
                 "the device does not have the image's format",
@@ -528,7 +449,7 @@ impl Mem {
     /// Implements clGetImageInfo.
     pub fn image_info(&self, param: cl_image_info, out: InfoOut<'_>) -> ClResult<Written> {
         let image = self.image()?;
-        let desc = &image.desc;
+        let desc = image.desc();
         let only = |dims: &[ImageDim], value: u32| -> usize {
             if dims.contains(&desc.dim) {
                 value as usize
@@ -542,8 +463,8 @@ impl Mem {
                 image_channel_data_type: desc.format.data,
             }),
             cl::CL_IMAGE_ELEMENT_SIZE => out.write(desc.format.element_size()),
-            cl::CL_IMAGE_ROW_PITCH => out.write(image.row_pitch),
-            cl::CL_IMAGE_SLICE_PITCH => out.write(image.slice_pitch),
+            cl::CL_IMAGE_ROW_PITCH => out.write(image.row_pitch()),
+            cl::CL_IMAGE_SLICE_PITCH => out.write(image.slice_pitch()),
             cl::CL_IMAGE_WIDTH => out.write(desc.pixels() as usize),
             cl::CL_IMAGE_HEIGHT => out.write(only(
                 &[ImageDim::D2, ImageDim::D2Array, ImageDim::D3],

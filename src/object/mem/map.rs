@@ -10,7 +10,7 @@ use super::Mem;
 use crate::backend::image::ImageRegion;
 use crate::backend::Slice;
 use crate::cl::{self, cl_map_flags};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::memories::MemoryIndex;
 use std::ops::Range;
@@ -64,7 +64,28 @@ pub struct Mapping {
     pub image: Option<MappedBox>,
 }
 
+/// Returns true if the application may write through the pointer of a map with these flags.
+fn writes(flags: cl_map_flags) -> bool {
+    flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
+}
+
 impl Mapping {
+    /// Returns a map whose pointer is yet to be found.
+    pub(super) fn new(flags: cl_map_flags, offset: usize, size: usize) -> Self {
+        Self {
+            id: MapId::fresh(),
+            pointer: 0,
+            offset,
+            size,
+            flags,
+            current: false,
+            held: false,
+            direct: false,
+            shadow: None,
+            image: None,
+        }
+    }
+
     /// Returns the addresses of the host that it leads to.
     pub fn range(&self) -> Range<usize> {
         self.pointer..self.pointer.wrapping_add(self.size)
@@ -72,13 +93,27 @@ impl Mapping {
 
     /// Returns true if the application may write through the pointer.
     pub fn writes(&self) -> bool {
-        self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
+        writes(self.flags)
     }
 
     /// Returns true if the contents must be copied to the host before the map is complete.
     pub fn reads(&self) -> bool {
         self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0 && !self.current
     }
+}
+
+/// Returns CL_INVALID_OPERATION if the region of a new map overlaps one that is mapped, and both are for writing.
+pub(super) fn check_unwritten(
+    mappings: &[Mapping],
+    flags: cl_map_flags,
+    overlaps: impl Fn(&Mapping) -> bool,
+) -> ClResult {
+    ensure!(
+        !writes(flags) || !mappings.iter().any(|m| m.writes() && overlaps(m)),
+        cl::CL_INVALID_OPERATION,
+        "the region overlaps one that is mapped for writing"
+    );
+    Ok(())
 }
 
 impl Mem {
@@ -90,35 +125,14 @@ impl Mem {
         offset: usize,
         size: usize,
     ) -> ClResult<Mapping> {
-        let writes = |flags: cl_map_flags| {
-            flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
-        };
         let mut mappings = self.mappings.lock();
-        if writes(flags)
-            && mappings
-                .iter()
-                .any(|m| m.writes() && m.offset < offset + size && offset < m.offset + m.size)
-        {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the region overlaps one that is mapped for writing",
-            );
-        }
+        check_unwritten(&mappings, flags, |m| {
+            m.offset < offset + size && offset < m.offset + m.size
+        })?;
         let at = self.origin + offset;
         let memory = self.store.memory(self.context.memories(), index)?;
-        let host = self.store.host_ptr();
-        let mut mapping = Mapping {
-            id: MapId::fresh(),
-            current: false,
-            held: false,
-            pointer: 0,
-            offset,
-            size,
-            flags,
-            direct: false,
-            shadow: None,
-            image: None,
-        };
+        let host = self.store.host_ptr;
+        let mut mapping = Mapping::new(flags, offset, size);
         match memory.mapped() {
             _ if host != 0 => {
                 mapping.pointer = host + at;
@@ -130,13 +144,10 @@ impl Mem {
                 mapping.direct = true;
             }
             _ => {
-                let failed = |e: crate::error::ClError| {
-                    crate::error::ClError::new(cl::CL_MAP_FAILURE, e.what)
-                };
                 let (shadow, start) = self
                     .store
                     .shadow(self.context.memories(), index, at as u64, size as u64)
-                    .map_err(failed)?;
+                    .map_err(|error| ClError::new(cl::CL_MAP_FAILURE, error.what))?;
                 let Some(base) = shadow.mapped() else {
                     self.store.release_shadow(&shadow);
                     return err(cl::CL_MAP_FAILURE, "no memory to map to");
@@ -149,34 +160,30 @@ impl Mem {
                 });
             }
         }
-        let slice = match &mapping.shadow {
-            Some(shadow) => Some(shadow.clone()),
-            None if mapping.direct => Some(Slice {
-                memory: memory.clone(),
-                offset: at as u64,
-                size: size as u64,
-            }),
-            None => None,
+        let direct = || Slice {
+            memory: memory.clone(),
+            offset: at as u64,
+            size: size as u64,
         };
-        if !self.store.is_svm() {
-            self.make_reachable(index, &mapping, slice);
-        }
-        mappings.push(mapping.clone());
+        let slice = (mapping.shadow.clone()).or_else(|| mapping.direct.then(direct));
+        self.enter(&mut mappings, &mapping, index, slice);
         Ok(mapping)
     }
 
-    /// Makes the memory that a map's pointer leads to accessible to devices, until the map ends.
-    pub(super) fn make_reachable(
+    /// Enters a map. Devices reach what its pointer leads to (`slice`, in that memory of the context), until it ends.
+    pub(super) fn enter(
         &self,
-        memory: MemoryIndex,
+        mappings: &mut Vec<Mapping>,
         mapping: &Mapping,
+        memory: MemoryIndex,
         slice: Option<Slice>,
     ) {
-        let slice = slice
-            .filter(|_| !self.context.memories().are_several())
-            .map(|slice| (memory, slice));
-        let reachable = self.context.reachable();
-        reachable.add(mapping.range(), Reach::Map(slice));
+        if !self.store.svm {
+            let known = slice.filter(|_| !self.context.memories().are_several());
+            let reach = Reach::Map(known.map(|slice| (memory, slice)));
+            self.context.reachable().add(mapping.range(), reach);
+        }
+        mappings.push(mapping.clone());
     }
 
     /// Removes the latest map with that pointer, one that is held only if there is no other. Its
@@ -188,12 +195,10 @@ impl Mem {
             .iter()
             .rposition(|m| m.pointer == pointer && !m.held);
         let any = || mappings.iter().rposition(|m| m.pointer == pointer);
-        let Some(index) = there.or_else(any) else {
-            return err(
-                cl::CL_INVALID_VALUE,
-                "the pointer is not one that the object is mapped to",
-            );
-        };
+        let index = there.or_else(any).or_err(
+            cl::CL_INVALID_VALUE,
+            "the pointer is not one that the object is mapped to",
+        )?;
         let mapping = mappings.remove(index);
         self.forget_shadow(&mapping);
         Ok(mapping)
@@ -208,7 +213,7 @@ impl Mem {
 
 /// Ends a map whose unmap is recorded, so that later commands come after it.
 pub(crate) fn over(mem: &Mem, mapping: &Mapping) {
-    if !mem.store.is_svm() {
+    if !mem.store.svm {
         mem.context.reachable().remove(&mapping.range(), true);
     }
 }

@@ -3,24 +3,13 @@
 //! shadow, tightly packed, that belongs to this map alone.
 
 use super::image::Backing;
-use super::map::{MapId, MappedBox, Mapping};
+use super::map::{check_unwritten, MappedBox, Mapping};
 use super::Mem;
-use crate::backend::image::ImageRegion;
+use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{Placement, Slice};
 use crate::cl::{self, cl_map_flags};
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ClError, ClResult, OrErr};
 use crate::object::memories::MemoryIndex;
-
-fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
-    (0..3).all(|axis| {
-        let side = |r: &ImageRegion| {
-            let first = r.origin.get(axis).copied().unwrap_or(0);
-            (first, first + r.size.get(axis).copied().unwrap_or(1))
-        };
-        let ((a, a_end), (b, b_end)) = (side(a), side(b));
-        a < b_end && b < a_end
-    })
-}
 
 impl Mem {
     /// Registers a map of a box within the image, for a queue on a device with this memory.
@@ -32,15 +21,9 @@ impl Mem {
     ) -> ClResult<Mapping> {
         let image = self.image()?;
         let mut mappings = self.mappings.lock();
-        let writes = flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0;
-        let collides =
-            |m: &Mapping| m.writes() && m.image.is_some_and(|other| meet(&other.at, &at));
-        if writes && mappings.iter().any(collides) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the region overlaps one that is mapped for writing",
-            );
-        }
+        check_unwritten(&mappings, flags, |m| {
+            m.image.is_some_and(|other| other.at.overlaps(&at))
+        })?;
         let element = image.element();
         let [width, height, depth] = at.size.map(|n| n as usize);
         let slices = image.slice_pitch() != 0;
@@ -54,19 +37,8 @@ impl Mem {
             row_pitch: image.row_pitch(),
             slice_pitch: image.slice_pitch(),
         };
-        let mut mapping = Mapping {
-            id: MapId::fresh(),
-            current: false,
-            held: false,
-            pointer: 0,
-            offset: 0,
-            size: 0,
-            flags,
-            direct: false,
-            shadow: None,
-            image: None,
-        };
-        let over_buffer = image.backing() != Backing::Own;
+        let mut mapping = Mapping::new(flags, 0, 0);
+        let over_buffer = image.backing != Backing::Own;
         if over_buffer {
             let memory = self.store.memory(self.context.memories(), index)?;
             let fast = !self.store.is_shared()
@@ -87,22 +59,19 @@ impl Mem {
         if mapping.pointer == 0 {
             mapped.row_pitch = width * element;
             mapped.slice_pitch = match slices {
-                true if image.desc().dim == crate::backend::image::ImageDim::D1Array => {
-                    mapped.row_pitch
-                }
+                true if image.desc().dim == ImageDim::D1Array => mapped.row_pitch,
                 true => mapped.row_pitch * height,
                 false => 0,
             };
             let target = self.context.memories().device(index)?;
             let size = (width * height * depth * element) as u64;
-            let failed = |e: ClError| ClError::new(cl::CL_MAP_FAILURE, e.what);
             let memory = target
                 .backend()
                 .allocate(size, Placement::HostRead)
-                .map_err(|error| failed(error.into()))?;
-            let Some(base) = memory.mapped() else {
-                return err(cl::CL_MAP_FAILURE, "no memory to map to");
-            };
+                .map_err(|error| ClError::new(cl::CL_MAP_FAILURE, error.to_string()))?;
+            let base = memory
+                .mapped()
+                .or_err(cl::CL_MAP_FAILURE, "no memory to map to")?;
             mapping.pointer = base.as_ptr() as usize;
             mapping.shadow = Some(Slice {
                 memory,
@@ -113,10 +82,7 @@ impl Mem {
         let (y, z) = image.steps(mapped.row_pitch, mapped.slice_pitch);
         mapping.size = (depth - 1) * z + (height - 1) * y + width * element;
         mapping.image = Some(mapped);
-        if !self.store.is_svm() {
-            self.make_reachable(index, &mapping, mapping.shadow.clone());
-        }
-        mappings.push(mapping.clone());
+        self.enter(&mut mappings, &mapping, index, mapping.shadow.clone());
         Ok(mapping)
     }
 }

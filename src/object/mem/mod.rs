@@ -19,7 +19,7 @@ mod svm;
 mod texels;
 pub(crate) mod transfer;
 
-use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
+use super::callback::{run_destructors, Callback, Destructors, ObjectFn};
 use super::context::Context;
 use super::device::Device;
 use super::late_release::{self, After};
@@ -28,7 +28,7 @@ use crate::backend::image::ImageRegion;
 use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
-use crate::handle::{Body, Kind, Ref};
+use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use coherence::{Part, Rows, Touch};
 use map::Mapping;
@@ -76,6 +76,38 @@ impl Body for Mem {
 }
 
 impl Mem {
+    /// Returns an object with these bytes, and what `fill` adds.
+    fn make(
+        context: &Ref<Context>,
+        object_type: cl_mem_object_type,
+        flags: cl_mem_flags,
+        size: usize,
+        store: Arc<Store>,
+        fill: impl FnOnce(&mut Self),
+    ) -> Ref<Self> {
+        Object::new_cyclic(|me| {
+            let mut mem = Self {
+                context: context.clone(),
+                object_type,
+                flags,
+                size,
+                host_ptr: 0,
+                properties: Vec::new(),
+                parent: None,
+                origin: 0,
+                store,
+                image: None,
+                packets: None,
+                mappings: Mutex::default(),
+                written: AtomicBool::new(false),
+                destructors: Destructors::default(),
+                handle: me.as_ptr() as usize,
+            };
+            fill(&mut mem);
+            mem
+        })
+    }
+
     /// Returns where the host has its bytes without a map, if devices reach them there: shared
     /// virtual memory, and memory of the application that the device uses in place.
     pub fn host_range(&self) -> Option<Range<usize>> {
@@ -171,7 +203,7 @@ impl Mem {
 
     /// Returns CL_MEM_USES_SVM_POINTER.
     pub fn uses_svm_pointer(&self) -> bool {
-        self.store.is_svm()
+        self.store.svm
     }
 
     /// Returns true if this is a buffer (or sub-buffer).
@@ -180,7 +212,7 @@ impl Mem {
     }
 
     /// Implements clSetMemObjectDestructorCallback.
-    pub fn add_destructor(&self, callback: Callback<DestructorFn>) {
+    pub fn add_destructor(&self, callback: Callback<ObjectFn>) {
         self.destructors.lock().push(callback);
     }
 
@@ -221,7 +253,7 @@ impl Mem {
 
     /// Returns the place of a part: a box of an image of its own, or rows of the store.
     fn place_of(&self, part: &Part) -> ClResult<Place<'_>> {
-        let own = (self.image.as_deref()).filter(|image| image.has_own_texels());
+        let own = (self.image.as_deref()).filter(|image| image.backing == image::Backing::Own);
         let rows = match (part, own) {
             (Part::Box(at), Some(image)) => return Ok(Place::Box(image.texels(), *at)),
             (_, Some(image)) => return Ok(Place::Box(image.texels(), image.whole())),
@@ -241,7 +273,7 @@ impl Mem {
         let all = self.context.memories();
         match self.place_of(part)? {
             Place::Rows(rows) => self.store.prepare(all, memory, rows, touch),
-            Place::Box(texels, at) => texels.prepare(&self.context, memory, &at, touch),
+            Place::Box(texels, at) => texels.prepare(all, memory, &at, touch),
         }
     }
 
@@ -277,7 +309,7 @@ impl Drop for Mem {
     /// Runs destructor callbacks, and releases memory of the application, which happens only when
     /// the commands that use the object have completed.
     fn drop(&mut self) {
-        if self.is_buffer() && self.host_ptr != 0 && self.parent.is_none() && !self.store.is_svm() {
+        if self.is_buffer() && self.host_ptr != 0 && self.parent.is_none() && !self.store.svm {
             let range = self.host_ptr..self.host_ptr + self.size;
             self.context.reachable().remove(&range, false);
         }

@@ -5,14 +5,11 @@ use super::store::Store;
 use super::Mem;
 use crate::cl::{self, cl_mem_flags, cl_pipe_info, cl_pipe_properties, cl_uint};
 use crate::error::{err, ClResult};
-use crate::handle::{Object, Ref};
-use crate::object::callback::Destructors;
+use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::PIPE_MAX_PACKET_SIZE;
 use crate::object::info::{unknown, InfoOut, Written};
-use crate::util::lock::Mutex;
 use spirv_lowering::pipe;
-use std::sync::atomic::AtomicBool;
 
 /// The packets that a pipe holds.
 #[derive(Debug, Clone, Copy)]
@@ -74,26 +71,20 @@ impl Mem {
             flags | cl::CL_MEM_READ_WRITE
         };
         let store = Store::new(context.memories(), size, flags, 0, Some(&header))?;
-        Ok(Object::new_cyclic(|me| Self {
-            context: context.clone(),
-            object_type: cl::CL_MEM_OBJECT_PIPE,
+        let kind = cl::CL_MEM_OBJECT_PIPE;
+        Ok(Self::make(
+            context,
+            kind,
             flags,
-            size: size as usize,
-            host_ptr: 0,
-            properties: Vec::new(),
-            parent: None,
-            origin: 0,
+            size as usize,
             store,
-            image: None,
-            packets: Some(Packets {
-                size: packet_size,
-                most: max_packets,
-            }),
-            mappings: Mutex::default(),
-            written: AtomicBool::new(false),
-            destructors: Destructors::default(),
-            handle: me.as_ptr() as usize,
-        }))
+            |mem| {
+                mem.packets = Some(Packets {
+                    size: packet_size,
+                    most: max_packets,
+                });
+            },
+        ))
     }
 
     /// Returns true if the memory object is a pipe.

@@ -6,46 +6,22 @@
 //! (through the host; what the command depends on is complete by then, since commands wait on the host for events of
 //! devices with another memory).
 
-use super::coherence::{Newest, Rows, Touch};
+use super::coherence::{Contents, Initial, Rows, Touch};
 use super::transfer;
 use crate::backend::{Memory, Placement, Slice};
 use crate::cl::{self, cl_mem_flags};
-use crate::error::ClResult;
+use crate::error::{ensure, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
-use crate::object::memories::{Memories, MemoryIndex};
-use crate::util::lock::{rank, Mutex, MutexGuard};
-use std::ops::Range;
+use crate::object::memories::{Memories, MemoryIndex, PerMemory};
+use crate::util::lock::{rank, Mutex};
+use std::iter::once;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Up to this size an object lies where the host reaches it without a submission, if there is such device memory (on
 /// many cards there is little of it).
 const SMALL: u64 = 256 << 10;
-
-/// Initial or latest contents on the host.
-enum HostCopy {
-    /// Nothing there.
-    None,
-    /// Bytes of our own.
-    Bytes(Vec<u8>),
-    /// The application's memory (CL_MEM_USE_HOST_PTR).
-    Application,
-}
-
-struct Coherence {
-    newest: Newest,
-    host: HostCopy,
-}
-
-impl Coherence {
-    fn new(size: u64, host: HostCopy) -> Mutex<Self, { rank::COHERENCE }> {
-        Mutex::new(Self {
-            newest: Newest::new(size),
-            host,
-        })
-    }
-}
 
 /// Memory through which the host sees a part of an object while that is mapped, where the device's own memory will not
 /// do. Kept for the next map when the last one is gone: pinning memory is slow.
@@ -59,16 +35,19 @@ struct Shadow {
 /// Shadows without maps that an object keeps.
 const SPARE_SHADOWS: usize = 2;
 
-/// The bytes of a memory object.
+/// The bytes of a memory object. Without any: those of one whose bytes are not in memory.
+#[derive(Default)]
 pub struct Store {
-    size: u64,
+    /// The size in bytes.
+    pub size: u64,
     flags: cl_mem_flags,
-    host_ptr: usize,
-    copies: Box<[OnceLock<Arc<dyn Memory>>]>,
-    making: Mutex<(), { rank::OBJECT_MEMORY }>,
-    coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
+    /// The application's memory (CL_MEM_USE_HOST_PTR), 0: none.
+    pub host_ptr: usize,
+    copies: PerMemory<Arc<dyn Memory>>,
+    /// Where there is more than one memory that may have its bytes.
+    contents: Option<Contents>,
     /// The bytes are an allocation of shared virtual memory; `host_ptr` is its address.
-    svm: bool,
+    pub svm: bool,
     shadows: Mutex<Vec<Shadow>, { rank::SHADOWS }>,
 }
 
@@ -82,28 +61,26 @@ impl Store {
         host_ptr: usize,
         initial: Option<&[u8]>,
     ) -> ClResult<Arc<Self>> {
-        let mut coherence = None;
+        let mut contents = None;
         if all.are_several() {
-            let host = match initial {
+            let initial = match initial {
                 Some(bytes) => {
                     let mut copy = transfer::room(bytes.len())?;
                     copy.extend_from_slice(bytes);
-                    HostCopy::Bytes(copy)
+                    Initial::Bytes(copy)
                 }
-                None if host_ptr != 0 => HostCopy::Application,
-                None => HostCopy::None,
+                None if host_ptr != 0 => Initial::Application,
+                None => Initial::Nothing,
             };
-            coherence = Some(Coherence::new(size, host));
+            contents = Some(Contents::new(size, initial));
         }
         let store = Arc::new(Self {
             size,
             flags,
             host_ptr,
-            copies: all.each(OnceLock::new),
-            making: Mutex::new(()),
-            coherence,
-            svm: false,
-            shadows: Mutex::default(),
+            copies: PerMemory::new(all),
+            contents,
+            ..Self::default()
         });
         if !all.are_several() {
             let memory = store.memory(all, MemoryIndex::FIRST)?;
@@ -127,60 +104,27 @@ impl Store {
         memories: Vec<Option<Arc<dyn Memory>>>,
         separate: bool,
     ) -> Arc<Self> {
-        let cell = |memory: Option<Arc<dyn Memory>>| match memory {
-            Some(memory) => OnceLock::from(memory),
-            None => OnceLock::new(),
-        };
+        let new = || Contents::new(size, Initial::Nothing);
         Arc::new(Self {
             size,
             flags,
             host_ptr: address,
-            copies: memories.into_iter().map(cell).collect(),
-            making: Mutex::new(()),
-            coherence: separate.then(|| Coherence::new(size, HostCopy::None)),
+            copies: memories.into_iter().collect(),
+            contents: separate.then(new),
             svm: true,
-            shadows: Mutex::default(),
-        })
-    }
-
-    /// Returns the store of an object whose bytes are not in memory: nothing is ever found there.
-    pub fn absent() -> Arc<Self> {
-        Arc::new(Self {
-            size: 0,
-            flags: 0,
-            host_ptr: 0,
-            copies: Box::default(),
-            making: Mutex::new(()),
-            coherence: None,
-            svm: false,
-            shadows: Mutex::default(),
+            ..Self::default()
         })
     }
 
     /// Returns true if every memory that there is is the application's own.
     pub(super) fn is_seen_by_host(&self) -> bool {
-        let made = || self.copies.iter().filter_map(OnceLock::get);
+        let made = || self.copies.made();
         made().next().is_some() && made().all(|memory| self.is_host(memory))
-    }
-
-    /// Returns true if this is an allocation of shared virtual memory.
-    pub fn is_svm(&self) -> bool {
-        self.svm
-    }
-
-    /// Returns the size in bytes.
-    pub fn size(&self) -> u64 {
-        self.size
     }
 
     /// Returns true if several memories may have the bytes.
     pub fn is_shared(&self) -> bool {
-        self.coherence.is_some()
-    }
-
-    /// Returns the application's memory (CL_MEM_USE_HOST_PTR), 0: none.
-    pub fn host_ptr(&self) -> usize {
-        self.host_ptr
+        self.contents.is_some()
     }
 
     /// Returns true if this memory is the application's own.
@@ -194,7 +138,7 @@ impl Store {
     /// Returns the bytes of the application's memory as the device's own, where the device uses
     /// them in place.
     pub(super) fn in_place(&self, memory: MemoryIndex, at: u64, size: u64) -> Option<Slice> {
-        let memory = memory.of(&self.copies).ok()?.get()?;
+        let memory = self.copies.get(memory).ok()??;
         let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
         (fits && !self.is_shared() && self.is_host(memory)).then(|| Slice {
             memory: memory.clone(),
@@ -211,21 +155,17 @@ impl Store {
 
     /// Returns the allocation in a memory of the context, made if need be.
     pub fn memory(&self, all: &Memories, memory: MemoryIndex) -> ClResult<&Arc<dyn Memory>> {
-        let cell = memory.of(&self.copies)?;
-        if let Some(memory) = cell.get() {
-            return Ok(memory);
-        }
-        if self.svm {
-            return crate::error::err(
-                cl::CL_INVALID_DEVICE,
-                "the device does not share this memory",
-            );
-        }
-        let _making = self.making.lock();
-        if let Some(memory) = cell.get() {
-            return Ok(memory);
-        }
-        let backend = all.device(memory)?.backend();
+        self.copies
+            .get_or_make(memory, || self.allocate(all.device(memory)?))
+    }
+
+    fn allocate(&self, device: &Ref<Device>) -> ClResult<Arc<dyn Memory>> {
+        ensure!(
+            !self.svm,
+            cl::CL_INVALID_DEVICE,
+            "the device does not share this memory"
+        );
+        let backend = device.backend();
         let caps = backend.caps();
         if let Some(pointer) = NonNull::new(self.host_ptr as *mut u8) {
             let align = caps.host_import_align;
@@ -236,7 +176,7 @@ impl Store {
                 // SAFETY: the application keeps this memory valid as long as the object lives (CL_MEM_USE_HOST_PTR);
                 // the object lives until the commands that use it have finished.
                 match unsafe { backend.import_host(pointer, self.size) } {
-                    Ok(memory) => return Ok(cell.get_or_init(|| memory)),
+                    Ok(memory) => return Ok(memory),
                     Err(error) => crate::log!(Debug, "host memory is not imported: {error}"),
                 }
             }
@@ -248,68 +188,38 @@ impl Store {
         } else {
             Placement::Device
         };
-        let memory = backend.allocate(self.size, placement)?;
-        Ok(cell.get_or_init(|| memory))
+        Ok(backend.allocate(self.size, placement)?)
     }
 
     /// Returns true if [`Store::prepare`] has nothing to copy and nothing to wait for.
     pub fn is_prepared(&self, at: MemoryIndex, rows: Rows, touch: Touch) -> bool {
-        let Some(coherence) = &self.coherence else {
-            return true;
-        };
-        let ready = |state: MutexGuard<'_, Coherence>| {
-            touch == Touch::Overwrite || state.newest.missing(rows, at).is_empty()
-        };
-        coherence.try_lock().is_some_and(ready)
+        let contents = self.contents.as_ref();
+        contents.is_none_or(|contents| contents.is_prepared(once(rows), at, touch))
     }
 
-    /// Makes rows (or one range) up to date in a memory, before a command with that use of them is
-    /// encoded. Written bytes are up to date there alone. Waits for devices if contents must be
-    /// copied. Free in contexts with one memory.
+    /// Makes rows (or one range) in a memory the newest ([`Contents::prepare`]). Free in contexts with one memory.
     pub fn prepare(&self, all: &Memories, at: MemoryIndex, rows: Rows, touch: Touch) -> ClResult {
-        let Some(coherence) = &self.coherence else {
+        let Some(contents) = &self.contents else {
             return Ok(());
         };
-        let memory = self.memory(all, at)?;
-        let mut state = coherence.lock();
-        if touch != Touch::Overwrite {
-            for (part, source) in state.newest.missing(rows, at) {
-                self.bring(all, all.device(at)?, memory, part, source, &state.host)?;
-            }
-        }
-        state.newest.mark(rows.ranges(), at, touch);
-        if !matches!(state.host, HostCopy::None) && !state.newest.any_initial() {
-            state.host = HostCopy::None;
-        }
-        Ok(())
-    }
-
-    /// Copies a range to the memory of a device, from one where it is up to date, or else from the
-    /// host.
-    fn bring(
-        &self,
-        all: &Memories,
-        target: &Ref<Device>,
-        memory: &Arc<dyn Memory>,
-        range: Range<u64>,
-        source: Option<MemoryIndex>,
-        host: &HostCopy,
-    ) -> ClResult {
-        if let Some(source) = source {
-            if let Some(newest) = source.of(&self.copies)?.get() {
-                transfer::between(all.device(source)?, newest, target, memory, range)?;
-            }
-            return Ok(());
-        }
-        let bytes = match host {
-            HostCopy::Bytes(bytes) => bytes.as_slice(),
-            HostCopy::Application if !self.is_host(memory) => self.application_bytes(),
-            _ => return Ok(()),
-        };
-        // A pipe begins with no more than its header.
-        let end = range.end.min(bytes.len() as u64);
-        let part = bytes.get(range.start as usize..end as usize);
-        transfer::upload(target, memory, range.start, part.unwrap_or_default())
+        let (target, memory) = (all.device(at)?, self.memory(all, at)?);
+        contents.prepare(once(rows), at, touch, |range, source, initial| {
+            let bytes = match (source, initial) {
+                (Some(source), _) => {
+                    let Some(newest) = self.copies.get(source)? else {
+                        return Ok(());
+                    };
+                    return transfer::between(all.device(source)?, newest, target, memory, range);
+                }
+                (None, Initial::Bytes(bytes)) => bytes.as_slice(),
+                (None, Initial::Application) if !self.is_host(memory) => self.application_bytes(),
+                _ => return Ok(()),
+            };
+            // A pipe begins with no more than its header.
+            let end = range.end.min(bytes.len() as u64);
+            let part = bytes.get(range.start as usize..end as usize);
+            transfer::upload(target, memory, range.start, part.unwrap_or_default())
+        })
     }
 
     /// Returns the memory that the host accesses while a range of the object is mapped, and where

@@ -1,21 +1,18 @@
 //! Memory objects over shared virtual memory: the one that stands for an allocation, which the application does not
 //! see, and buffers made of its pointers with CL_MEM_USE_HOST_PTR.
 
-use super::map::{MapId, Mapping};
+use super::map::Mapping;
 use super::store::Store;
 use super::Mem;
 use crate::backend::owned_memory::with_owner;
 use crate::backend::Memory;
 use crate::cl::{self, cl_map_flags, cl_mem_flags};
 use crate::error::{err, ClResult};
-use crate::handle::{Object, Ref};
-use crate::object::callback::Destructors;
+use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::svm::Allocation;
-use crate::util::lock::Mutex;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 impl Mem {
@@ -31,22 +28,9 @@ impl Mem {
         separate: bool,
     ) -> Ref<Self> {
         let store = Store::shared(size as u64, flags, address, memories, separate);
-        Object::new_cyclic(|me| Self {
-            context: context.clone(),
-            object_type: cl::CL_MEM_OBJECT_BUFFER,
-            flags,
-            size,
-            host_ptr: address,
-            properties: Vec::new(),
-            parent: None,
-            origin: 0,
-            store,
-            image: None,
-            packets: None,
-            mappings: Mutex::default(),
-            written: AtomicBool::new(false),
-            destructors: Destructors::default(),
-            handle: me.as_ptr() as usize,
+        let kind = cl::CL_MEM_OBJECT_BUFFER;
+        Self::make(context, kind, flags, size, store, |mem| {
+            mem.host_ptr = address
         })
     }
 
@@ -59,40 +43,20 @@ impl Mem {
         size: usize,
     ) -> Ref<Self> {
         let whole = allocation.mem();
-        Object::new_cyclic(|me| Self {
-            context: whole.context.clone(),
-            object_type: cl::CL_MEM_OBJECT_BUFFER,
-            flags,
-            size,
-            host_ptr: whole.host_ptr + offset,
-            properties,
-            parent: None,
-            origin: offset,
-            store: Arc::clone(&whole.store),
-            image: None,
-            packets: None,
-            mappings: Mutex::default(),
-            written: AtomicBool::new(false),
-            destructors: Destructors::default(),
-            handle: me.as_ptr() as usize,
+        let (kind, store) = (cl::CL_MEM_OBJECT_BUFFER, whole.store.clone());
+        Self::make(&whole.context, kind, flags, size, store, |mem| {
+            mem.host_ptr = whole.host_ptr + offset;
+            mem.properties = properties;
+            mem.origin = offset;
         })
     }
 
     /// Registers a map of shared virtual memory, which needs no mapped memory: the application has
     /// the pointer already. Such maps may overlap.
     pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
-        let mapping = Mapping {
-            id: MapId::fresh(),
-            current: false,
-            held: false,
-            pointer: self.host_ptr + offset,
-            offset,
-            size,
-            flags,
-            direct: self.is_seen_by_host(),
-            shadow: None,
-            image: None,
-        };
+        let mut mapping = Mapping::new(flags, offset, size);
+        mapping.pointer = self.host_ptr + offset;
+        mapping.direct = self.is_seen_by_host();
         self.mappings.lock().push(mapping.clone());
         mapping
     }

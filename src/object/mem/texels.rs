@@ -1,38 +1,29 @@
 //! The images of a memory object in the memories of its context, and which of them have its newest rows.
 //!
-//! Contents move between memories by whole rows (see [`Newest`], whose units are rows here, those of one slice or layer
+//! Contents move between memories by whole rows (see [`Contents`], whose units are rows here, those of one slice or layer
 //! after those of the one before): two devices may write halves of one image, and one that reads a few rows does not
 //! need all.
 
-use super::coherence::{Newest, Rows, Touch};
+use super::coherence::{Contents, Initial, Rows, Touch};
 use super::description::extent;
 use super::transfer;
 use crate::backend::image::ImageRegion;
 use crate::backend::{self, ImageDesc};
 use crate::error::ClResult;
-use crate::object::context::Context;
-use crate::object::memories::{Memories, MemoryIndex};
-use crate::util::lock::{rank, Mutex, MutexGuard};
+use crate::object::memories::{Memories, MemoryIndex, PerMemory};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
-
-struct Coherence {
-    newest: Newest,
-    /// The initial contents, packed, while no memory has some of them.
-    host: Option<Vec<u8>>,
-}
+use std::sync::Arc;
 
 /// The images of a memory object in the memories of its context. An image made from an image shares them.
 pub struct Texels {
     desc: ImageDesc,
-    pub(super) images: Box<[OnceLock<Arc<dyn backend::DeviceImage>>]>,
-    making: Mutex<(), { rank::OBJECT_MEMORY }>,
+    pub(super) images: PerMemory<Arc<dyn backend::DeviceImage>>,
     /// Where there are several memories.
-    coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
+    contents: Option<Contents>,
 }
 
 /// Returns the rows of a box, slice by slice.
-fn rows(at: &ImageRegion, height: u32) -> impl Iterator<Item = Range<u64>> {
+fn rows(at: &ImageRegion, height: u32) -> impl Iterator<Item = Rows> {
     let ([_, y, z], [_, rows, slices]) = (at.origin.map(u64::from), at.size.map(u64::from));
     let height = u64::from(height);
     let (first, each, count) = if rows == height {
@@ -42,7 +33,7 @@ fn rows(at: &ImageRegion, height: u32) -> impl Iterator<Item = Range<u64>> {
     };
     (0..count).map(move |slice| {
         let begin = first + slice * height;
-        begin..begin + each
+        Rows::from(begin..begin + each)
     })
 }
 
@@ -69,37 +60,26 @@ fn boxes(mut range: Range<u64>, width: u32, height: u32) -> Vec<ImageRegion> {
 }
 
 impl Texels {
-    /// Creates the images of an object that is in no memory yet. `host`: its initial contents, packed, where they are kept.
-    pub(super) fn new(all: &Memories, desc: ImageDesc, host: Option<Vec<u8>>) -> Arc<Self> {
+    /// Returns the images of an object that is in no memory yet. `initial`: its initial contents, packed, where they are kept.
+    pub(super) fn new(all: &Memories, desc: ImageDesc, initial: Initial) -> Arc<Self> {
         let [_, height, depth] = extent(&desc).map(u64::from);
-        let newest = Newest::new(height * depth);
+        let new = || Contents::new(height * depth, initial);
         Arc::new(Self {
             desc,
-            images: all.each(OnceLock::new),
-            making: Mutex::new(()),
-            coherence: all
-                .are_several()
-                .then(|| Mutex::new(Coherence { newest, host })),
+            images: PerMemory::new(all),
+            contents: all.are_several().then(new),
         })
     }
 
     /// Returns the image in a memory of the context, made if need be.
     pub(super) fn on(
         &self,
-        context: &Context,
+        all: &Memories,
         memory: MemoryIndex,
     ) -> ClResult<&Arc<dyn backend::DeviceImage>> {
-        let cell = memory.of(&self.images)?;
-        if let Some(image) = cell.get() {
-            return Ok(image);
-        }
-        let _making = self.making.lock();
-        if let Some(image) = cell.get() {
-            return Ok(image);
-        }
-        let target = context.memories().device(memory)?;
-        let made = target.backend().create_image(&self.desc)?;
-        Ok(cell.get_or_init(|| made))
+        self.images.get_or_make(memory, || {
+            Ok(all.device(memory)?.backend().create_image(&self.desc)?)
+        })
     }
 
     /// Returns the work on the rows of a box if this is the work on the box.
@@ -112,47 +92,30 @@ impl Texels {
 
     /// Returns true if [`Texels::prepare`] has nothing to copy and nothing to wait for.
     pub(super) fn is_prepared(&self, memory: MemoryIndex, at: &ImageRegion, touch: Touch) -> bool {
-        let Some(coherence) = &self.coherence else {
+        let Some(contents) = &self.contents else {
             return true;
         };
-        let overwritten = self.touch_of_rows(at, touch) == Touch::Overwrite;
-        let there = |state: MutexGuard<'_, Coherence>| {
-            let missing = |range| !state.newest.missing(Rows::from(range), memory).is_empty();
-            overwritten || !rows(at, extent(&self.desc)[1]).any(missing)
-        };
-        coherence.try_lock().is_some_and(there)
+        let touch = self.touch_of_rows(at, touch);
+        contents.is_prepared(rows(at, extent(&self.desc)[1]), memory, touch)
     }
 
-    /// Makes the rows of a box up to date in a memory, before a command with that use of the box is
-    /// encoded. Written rows are up to date there alone. Waits for devices if contents must be
-    /// copied. Free in contexts with one memory.
+    /// Makes the rows of a box in a memory the newest ([`Contents::prepare`]). Free in contexts with one memory.
     pub(super) fn prepare(
         &self,
-        context: &Context,
+        all: &Memories,
         memory: MemoryIndex,
         at: &ImageRegion,
         touch: Touch,
     ) -> ClResult {
-        let Some(coherence) = &self.coherence else {
+        let Some(contents) = &self.contents else {
             return Ok(());
         };
-        let image = self.on(context, memory)?;
-        let [_, height, _] = extent(&self.desc);
+        let image = self.on(all, memory)?;
         let touch = self.touch_of_rows(at, touch);
-        let mut state = coherence.lock();
-        for range in rows(at, height) {
-            if touch != Touch::Overwrite {
-                for (part, source) in state.newest.missing(Rows::from(range.clone()), memory) {
-                    let host = state.host.as_deref();
-                    self.bring(context.memories(), memory, image, part, source, host)?;
-                }
-            }
-            state.newest.mark(std::iter::once(range), memory, touch);
-        }
-        if state.host.is_some() && !state.newest.any_initial() {
-            state.host = None;
-        }
-        Ok(())
+        let parts = rows(at, extent(&self.desc)[1]);
+        contents.prepare(parts, memory, touch, |range, source, initial| {
+            self.bring(all, memory, image, range, source, initial)
+        })
     }
 
     /// Copies rows to the image in a memory, from one where they are up to date, or else from the
@@ -164,7 +127,7 @@ impl Texels {
         image: &Arc<dyn backend::DeviceImage>,
         range: Range<u64>,
         source: Option<MemoryIndex>,
-        host: Option<&[u8]>,
+        initial: &Initial,
     ) -> ClResult {
         let target = all.device(memory)?;
         let [width, height, _] = extent(&self.desc);
@@ -172,11 +135,11 @@ impl Texels {
         let mut at = (range.start * row) as usize;
         for part in boxes(range, width, height) {
             if let Some(source) = source {
-                if let Some(newest) = source.of(&self.images)?.get() {
+                if let Some(newest) = self.images.get(source)? {
                     let bytes = transfer::image_bytes(all.device(source)?, newest, &part)?;
                     transfer::fill_image(target, image, &part, &bytes)?;
                 }
-            } else if let Some(host) = host {
+            } else if let Initial::Bytes(host) = initial {
                 let size = transfer::volume(part.size, self.desc.format.bytes()) as usize;
                 let bytes = host.get(at..at + size).unwrap_or_default();
                 transfer::fill_image(target, image, &part, bytes)?;
@@ -199,7 +162,7 @@ mod tests {
     fn rows_of_boxes() {
         let of = |origin, size| {
             let rows = rows(&region(origin, size), 5);
-            rows.map(|range| (range.start, range.end))
+            rows.map(|rows| (rows.first, rows.first + rows.bytes))
                 .collect::<Vec<_>>()
         };
         assert_eq!(of([1, 2, 0], [3, 2, 1]), [(2, 4)]);
@@ -215,9 +178,9 @@ mod tests {
                 for end in begin..=total {
                     let mut next = begin;
                     for part in boxes(begin..end, 3, height) {
-                        for range in rows(&part, height) {
-                            assert_eq!(range.start, next);
-                            next = range.end;
+                        for rows in rows(&part, height) {
+                            assert_eq!(rows.first, next);
+                            next += rows.bytes;
                         }
                     }
                     assert_eq!(next, end);

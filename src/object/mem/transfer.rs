@@ -138,33 +138,22 @@ pub fn split(size: [u32; 3], element: usize, limit: u64) -> Vec<ImageRegion> {
     let [width, height, depth] = size;
     let row = (u64::from(width) * element as u64).max(1);
     let plane = row * u64::from(height);
-    let mut all = Vec::new();
-    if plane <= limit {
-        let slices = (limit / plane.max(1)).clamp(1, u64::from(depth.max(1))) as u32;
-        let mut z = 0;
-        while z < depth {
-            let count = slices.min(depth - z);
-            all.push(ImageRegion {
-                origin: [0, 0, z],
-                size: [width, height, count],
-            });
-            z += count;
-        }
-        return all;
-    }
-    let rows = (limit / row).clamp(1, u64::from(height)) as u32;
-    for z in 0..depth {
-        let mut y = 0;
-        while y < height {
-            let count = rows.min(height - y);
-            all.push(ImageRegion {
-                origin: [0, y, z],
-                size: [width, count, 1],
-            });
-            y += count;
-        }
-    }
-    all
+    let (rows, slices) = match plane <= limit {
+        true => (
+            height.max(1),
+            (limit / plane.max(1)).clamp(1, u64::from(depth.max(1))) as u32,
+        ),
+        false => ((limit / row).clamp(1, u64::from(height)) as u32, 1),
+    };
+    let starts = (0..depth).step_by(slices as usize).flat_map(|z| {
+        let rows = (0..height).step_by(rows as usize);
+        rows.map(move |y| (y, z))
+    });
+    let part = |(y, z)| ImageRegion {
+        origin: [0, y, z],
+        size: [width, rows.min(height - y), slices.min(depth - z)],
+    };
+    starts.map(part).collect()
 }
 
 /// Returns the bytes of a box.
@@ -182,6 +171,43 @@ pub fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
     }
 }
 
+/// Copies a box of an image through staging memory, to it or from it, in parts. `host` gets each: where it is, before the copy
+/// to the image or after that from it, and its bytes.
+fn copy_box(
+    device: &Ref<Device>,
+    image: &Arc<dyn DeviceImage>,
+    whole: &ImageRegion,
+    to_image: bool,
+    mut host: impl FnMut(*mut u8, usize),
+) -> ClResult {
+    let element = image.desc().format.bytes();
+    let placement = match to_image {
+        true => Placement::HostWrite,
+        false => Placement::HostRead,
+    };
+    let parts = split(whole.size, element, CHUNK);
+    let largest = parts.iter().map(|part| volume(part.size, element)).max();
+    let backend = device.backend().as_ref();
+    let mut staging = Staging::new(backend, largest.unwrap_or(1), placement)?;
+    for part in parts {
+        let size = volume(part.size, element);
+        if to_image {
+            host(staging.pointer.as_ptr(), size as usize);
+        }
+        let memory = staging.slice(size);
+        let op = Op::copy_packed(image, within(whole, &part), &memory, to_image);
+        staging.stream.record(op, OrderRule::InOrder, false)?;
+        let value = staging.stream.submit(false)?;
+        staging.stream.timeline().clone().wait(value, None)?;
+        staging.stream.reclaim();
+        if !to_image {
+            host(staging.pointer.as_ptr(), size as usize);
+        }
+    }
+    staging.stream.give_back();
+    Ok(())
+}
+
 /// Writes packed contents to a box of an image that no command uses.
 pub fn fill_image(
     device: &Ref<Device>,
@@ -189,35 +215,13 @@ pub fn fill_image(
     whole: &ImageRegion,
     bytes: &[u8],
 ) -> ClResult {
-    let element = image.desc().format.bytes();
-    let mut at = 0usize;
-    let parts = split(whole.size, element, CHUNK);
-    let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let mut staging = Staging::new(
-        device.backend().as_ref(),
-        largest.unwrap_or(1),
-        Placement::HostWrite,
-    )?;
-    for region in parts {
-        let size = volume(region.size, element);
-        let part = bytes.get(at..at + size as usize).unwrap_or_default();
+    let mut rest = bytes;
+    copy_box(device, image, whole, true, |to, size| {
+        let (part, left) = rest.split_at(size.min(rest.len()));
+        rest = left;
         // SAFETY: staging has `size` bytes at least, and the part has no more; the copy out of it before has completed.
-        unsafe {
-            std::ptr::copy_nonoverlapping(part.as_ptr(), staging.pointer.as_ptr(), part.len())
-        };
-        let src = staging.slice(size);
-        staging.stream.record(
-            Op::copy_packed(image, within(whole, &region), &src, true),
-            OrderRule::InOrder,
-            false,
-        )?;
-        let value = staging.stream.submit(false)?;
-        staging.stream.timeline().clone().wait(value, None)?;
-        staging.stream.reclaim();
-        at += size as usize;
-    }
-    staging.stream.give_back();
-    Ok(())
+        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), to, part.len()) };
+    })
 }
 
 /// Returns the contents of a box of an image that no command writes, packed.
@@ -227,31 +231,11 @@ pub fn image_bytes(
     whole: &ImageRegion,
 ) -> ClResult<Vec<u8>> {
     let element = image.desc().format.bytes();
-    let parts = split(whole.size, element, CHUNK);
-    let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let mut staging = Staging::new(
-        device.backend().as_ref(),
-        largest.unwrap_or(1),
-        Placement::HostRead,
-    )?;
     let mut bytes = room(volume(whole.size, element) as usize)?;
-    for region in parts {
-        let size = volume(region.size, element);
-        let dst = staging.slice(size);
-        staging.stream.record(
-            Op::copy_packed(image, within(whole, &region), &dst, false),
-            OrderRule::InOrder,
-            false,
-        )?;
-        let value = staging.stream.submit(false)?;
-        staging.stream.timeline().clone().wait(value, None)?;
-        staging.stream.reclaim();
+    copy_box(device, image, whole, false, |from, size| {
         // SAFETY: staging memory of `size` bytes; the copy into it has completed.
-        bytes.extend_from_slice(unsafe {
-            std::slice::from_raw_parts(staging.pointer.as_ptr(), size as usize)
-        });
-    }
-    staging.stream.give_back();
+        bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
+    })?;
     Ok(bytes)
 }
 

@@ -1,6 +1,6 @@
 //! clBuildProgram and clCompileProgram: what each device's build is made of, and when.
 
-use super::{DeviceBuild, Notify, Origin, Program};
+use super::{DeviceBuild, Origin, Program};
 use crate::cl::{self, cl_int};
 use crate::compile::{
     self, executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable, Header,
@@ -8,18 +8,12 @@ use crate::compile::{
 };
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
+use crate::object::callback::{Callback, ObjectFn};
 use crate::object::device::Device;
 use crate::util::leaving::Call;
 use crate::util::thread;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
-
-/// One device's share of a build: what to do, decided before anything is changed.
-enum Job {
-    Source(String),
-    Il(SpirvModule),
-    Binary(usize),
-}
 
 impl Program {
     /// Marks the builds as in progress. Fails if kernels exist or a build is in progress.
@@ -62,12 +56,7 @@ impl Program {
                 continue;
             }
             done.push(index);
-            let job = match &self.origin {
-                Origin::Source(text) => Job::Source(text.clone()),
-                Origin::Il { words, .. } => Job::Il(words.clone()),
-                Origin::Binaries | Origin::Linked => Job::Binary(index),
-            };
-            let built = self.build_device(index, job, options);
+            let built = self.build_device(index, options);
             good &= built.status == cl::CL_BUILD_SUCCESS;
             self.finish(index, built);
         }
@@ -106,30 +95,27 @@ impl Program {
         }
     }
 
-    fn build_device(&self, index: usize, job: Job, options: &BuildOptions) -> DeviceBuild {
-        let mut build = DeviceBuild {
-            status: cl::CL_BUILD_ERROR,
-            ..DeviceBuild::none()
-        };
+    fn build_device(&self, index: usize, options: &BuildOptions) -> DeviceBuild {
+        let mut build = DeviceBuild::failed();
         let Some(device) = self.devices.get(index) else {
             return build;
         };
         let mut spec_constants = self.spec_constants.lock().clone();
-        match job {
-            Job::Source(text) => {
-                let (module, log) = compile::compile_source(&text, &[], options, device.language());
+        match &self.origin {
+            Origin::Source(text) => {
+                let (module, log) = compile::compile_source(text, &[], options, device.language());
                 build.log = log;
                 let Some(module) = module else { return build };
                 build.linkables = vec![module.into()];
             }
-            Job::Il(words) => {
-                if let Err(what) = check_capabilities(device, &words) {
+            Origin::Il { words, .. } => {
+                if let Err(what) = check_capabilities(device, words) {
                     build.log = what;
                     return build;
                 }
-                build.linkables = vec![words.into()];
+                build.linkables = vec![words.clone().into()];
             }
-            Job::Binary(index) => {
+            Origin::Binaries | Origin::Linked => {
                 let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
                     return build;
                 };
@@ -141,9 +127,8 @@ impl Program {
                     merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
                 }
                 if let Some(executable) = executable::of_binary(binary, device.backend(), &merged) {
+                    build.succeed(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
                     build.executable = Some(Arc::new(executable));
-                    build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
-                    build.status = cl::CL_BUILD_SUCCESS;
                     return build;
                 }
                 return make_executable(build, device, &spec_constants, &merged);
@@ -160,10 +145,7 @@ impl Program {
     ) -> bool {
         let mut good = true;
         for &index in indices {
-            let mut build = DeviceBuild {
-                status: cl::CL_BUILD_ERROR,
-                ..DeviceBuild::none()
-            };
+            let mut build = DeviceBuild::failed();
             let linkable = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
                     let (linkable, log) =
@@ -196,8 +178,7 @@ impl Program {
                 };
                 match good {
                     Ok(()) => {
-                        build.status = cl::CL_BUILD_SUCCESS;
-                        build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
+                        build.succeed(cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT);
                         build.linkables = vec![linkable];
                     }
                     Err(BuildFailure(what)) => build.log += &what,
@@ -226,7 +207,7 @@ impl Object<Program> {
         self: &Arc<Self>,
         devices: Option<&[Ref<Device>]>,
         options: &str,
-        notify: Option<Notify>,
+        notify: Option<Callback<ObjectFn>>,
     ) -> ClResult {
         let indices = self.with_parts(self.indices(devices)?);
         let parsed = BuildOptions::parse(options, BuildCall::Build)
@@ -255,7 +236,7 @@ impl Object<Program> {
         devices: Option<&[Ref<Device>]>,
         options: &str,
         headers: &[(String, Ref<Program>)],
-        notify: Option<Notify>,
+        notify: Option<Callback<ObjectFn>>,
     ) -> ClResult {
         let indices = self.indices(devices)?;
         let parsed = BuildOptions::parse(options, BuildCall::Compile)
@@ -316,9 +297,8 @@ pub(super) fn make_executable(
     });
     match built {
         Ok(executable) => {
+            build.succeed(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
             build.executable = Some(Arc::new(executable));
-            build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
-            build.status = cl::CL_BUILD_SUCCESS;
         }
         Err(BuildFailure(what)) => build.log += &what,
     }
@@ -329,7 +309,7 @@ pub(super) fn make_executable(
 /// callback at its end.
 pub(super) fn run(
     program: &Ref<Program>,
-    notify: Option<Notify>,
+    notify: Option<Callback<ObjectFn>>,
     failure: cl_int,
     work: impl FnOnce() -> bool + Send + 'static,
 ) -> ClResult {
@@ -350,7 +330,7 @@ pub(super) fn run(
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
             kept.give_up();
         }
-        notify.call(kept.handle());
+        notify.call(kept.handle() as usize);
     };
     match thread::spawn("pumice-build", body) {
         Ok(()) => Ok(()),

@@ -1,11 +1,12 @@
 //! clLinkProgram: executables and libraries of compiled programs.
 
 use super::build::{linkables, make_executable, run};
-use super::{make, DeviceBuild, Notify, Origin, Program};
+use super::{make, DeviceBuild, Origin, Program};
 use crate::cl::{self};
 use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Linkable};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::Ref;
+use crate::object::callback::{Callback, ObjectFn};
 use crate::object::context::Context;
 use crate::object::device::Device;
 use std::ffi::c_void;
@@ -21,7 +22,7 @@ pub fn link(
     devices: Option<&[Ref<Device>]>,
     options: &str,
     inputs: &[Ref<Program>],
-    notify: Option<Notify>,
+    notify: Option<Callback<ObjectFn>>,
 ) -> ClResult<(*mut c_void, ClResult)> {
     let devices = match devices {
         None => context.devices().to_vec(),
@@ -57,9 +58,8 @@ pub fn link(
         let mut good = true;
         for (index, ((linkables, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
             let build = DeviceBuild {
-                status: cl::CL_BUILD_ERROR,
                 linkables,
-                ..DeviceBuild::none()
+                ..DeviceBuild::failed()
             };
             let build = if parsed.create_library {
                 make_library(build)
@@ -118,8 +118,7 @@ fn make_library(mut build: DeviceBuild) -> DeviceBuild {
     });
     match checked {
         Ok(()) => {
-            build.status = cl::CL_BUILD_SUCCESS;
-            build.kind = cl::CL_PROGRAM_BINARY_TYPE_LIBRARY;
+            build.succeed(cl::CL_PROGRAM_BINARY_TYPE_LIBRARY);
         }
         Err(BuildFailure(what)) => build.log += &what,
     }

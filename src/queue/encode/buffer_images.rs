@@ -78,7 +78,7 @@ pub(in crate::queue) fn copy_shown_images(
     let mut any = false;
     for (mem, access) in &kernel.images {
         let image = mem.image()?;
-        if image.backing() != Backing::Rows || (back && !access.writes()) {
+        if image.backing != Backing::Rows || (back && !access.writes()) {
             continue;
         }
         if !any {

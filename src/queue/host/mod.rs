@@ -39,9 +39,9 @@ use std::time::{Duration, Instant};
 pub enum HostAction {
     /// Copies from staging to where the application wants it.
     CopyOut {
-        /// What the source of the region counts from.
+        /// The source of the region counts from it.
         piece: Piece,
-        /// What the destination of the region counts from.
+        /// The destination of the region counts from it.
         base: usize,
         /// The region.
         region: BufferCopy,

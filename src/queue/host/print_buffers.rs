@@ -27,7 +27,7 @@ pub struct PrintBuffers {
 /// The buffer of a launch. Goes back when dropped, unless the launch may still be writing to it.
 pub struct PrintBuffer {
     memory: Arc<dyn Memory>,
-    /// What the launch may print.
+    /// The messages that the launch may print.
     sites: Arc<Vec<PrintfSite>>,
     over: AtomicBool,
     pool: Arc<PrintBuffers>,

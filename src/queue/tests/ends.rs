@@ -187,7 +187,8 @@ fn memory_does_not_go_under_the_lock_of_the_arguments() {
         DeviceError::OutOfDeviceMemory { size: 64 }
     });
     let (kernel, device) = (kernel.clone(), devices[0].clone());
-    let launch = std::thread::spawn(move || kernel.snapshot(&device, &Arc::new(())).is_err());
+    let launch =
+        std::thread::spawn(move || kernel.snapshot(&device, &Arc::new(()), false).is_err());
     eventually("the callback comes", || {
         GONE_LAST.load(Ordering::SeqCst) == 1
     });
