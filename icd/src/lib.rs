@@ -31,7 +31,7 @@ fn platform() -> &'static Ref<Platform> {
         handle::set_dispatch((&raw const table::DISPATCH).cast());
         let platform = Platform::open();
         platform.publish();
-        for device in platform.devices() {
+        for device in &platform.devices {
             device.publish();
         }
         platform

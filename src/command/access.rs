@@ -43,7 +43,7 @@ impl Work {
             // The shadow, unless the device reads that itself. Where there are several memories it does not, though commands
             // of the processor may write there.
             Self::Unmap { mem, mapping } if !mapping.direct && mapping.writes() => {
-                match mem.context().memories().are_several() {
+                match mem.context.memories.are_several() {
                     true => SourceCopy::Shared,
                     false => SourceCopy::Host,
                 }

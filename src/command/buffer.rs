@@ -11,7 +11,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 fn check_host_read(mem: &Ref<Mem>) -> ClResult {
-    if mem.flags() & (cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
+    if mem.flags & (cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
         return err(
             cl::CL_INVALID_OPERATION,
             "the host may not read this buffer",
@@ -21,7 +21,7 @@ fn check_host_read(mem: &Ref<Mem>) -> ClResult {
 }
 
 fn check_host_write(mem: &Ref<Mem>) -> ClResult {
-    if mem.flags() & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
+    if mem.flags & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
         return err(
             cl::CL_INVALID_OPERATION,
             "the host may not write this buffer",
@@ -31,7 +31,7 @@ fn check_host_write(mem: &Ref<Mem>) -> ClResult {
 }
 
 fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
-    if offset.checked_add(size).is_none_or(|end| end > mem.size()) {
+    if offset.checked_add(size).is_none_or(|end| end > mem.size) {
         return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
     }
     Ok(())
@@ -136,7 +136,7 @@ pub unsafe fn read_rect(
     target.check_buffer(mem)?;
     let src = rect::place(&rect.buffer, rect.region)?;
     let dst = rect::place(&rect.other, rect.region)?;
-    if src.end > mem.size() as u64 {
+    if src.end > mem.size as u64 {
         return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
     }
     let host = host(pointer)?;
@@ -166,7 +166,7 @@ pub unsafe fn write_rect(
     target.check_buffer(mem)?;
     let dst = rect::place(&rect.buffer, rect.region)?;
     let src = rect::place(&rect.other, rect.region)?;
-    if dst.end > mem.size() as u64 {
+    if dst.end > mem.size as u64 {
         return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
     }
     let host = host(pointer)?;
@@ -199,8 +199,8 @@ pub fn copy(
     check_range(src, src_offset, size)?;
     check_range(dst, dst_offset, size)?;
     dst.check_written()?;
-    if Arc::ptr_eq(src.store(), dst.store()) {
-        let (a, b) = (src.origin() + src_offset, dst.origin() + dst_offset);
+    if Arc::ptr_eq(&src.store, &dst.store) {
+        let (a, b) = (src.origin + src_offset, dst.origin + dst_offset);
         if a < b + size && b < a + size && size > 0 {
             return err(cl::CL_MEM_COPY_OVERLAP, "source and destination overlap");
         }
@@ -233,7 +233,7 @@ pub fn copy_rect(
     dst.check_written()?;
     let from = rect::place(&rect.buffer, rect.region)?;
     let to = rect::place(&rect.other, rect.region)?;
-    if from.end > src.size() as u64 || to.end > dst.size() as u64 {
+    if from.end > src.size as u64 || to.end > dst.size as u64 {
         return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
     }
     if Arc::ptr_eq(src, dst)
@@ -241,10 +241,10 @@ pub fn copy_rect(
     {
         return err(cl::CL_INVALID_VALUE, "the pitches differ within one buffer");
     }
-    if Arc::ptr_eq(src.store(), dst.store()) {
+    if Arc::ptr_eq(&src.store, &dst.store) {
         let (a, b) = (
-            src.origin() as u64 + from.offset,
-            dst.origin() as u64 + to.offset,
+            src.origin as u64 + from.offset,
+            dst.origin as u64 + to.offset,
         );
         let same_pitches = from.row_pitch == to.row_pitch && from.slice_pitch == to.slice_pitch;
         let overlap = if same_pitches {

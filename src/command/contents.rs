@@ -105,7 +105,7 @@ impl Work {
             } => (parts.iter())
                 .try_for_each(|(mem, range)| each(mem, &Part::Bytes(range.clone()), *touch)),
             Self::Native(kernel) => {
-                (kernel.buffers().iter()).try_for_each(|mem| each(mem, &Part::All, Touch::Modify))
+                (kernel.buffers.iter()).try_for_each(|mem| each(mem, &Part::All, Touch::Modify))
             }
             Self::Launch(launch) => {
                 let touch = |writes| if writes { Touch::Modify } else { Touch::Read };

@@ -19,7 +19,7 @@ fn invalid<T>(what: &'static str) -> ClResult<T> {
 /// Returns the image belongs to the queue's context and works on its device.
 fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a MemImage> {
     let image = mem.image()?;
-    if !Arc::ptr_eq(mem.context(), &target.context) {
+    if !Arc::ptr_eq(&mem.context, &target.context) {
         return err(
             cl::CL_INVALID_CONTEXT,
             "the image is of another context than the queue",
@@ -30,7 +30,7 @@ fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a MemImage> 
 }
 
 fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
-    if mem.flags() & (forbidden | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
+    if mem.flags & (forbidden | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
         return err(
             cl::CL_INVALID_OPERATION,
             "the host may not do that with this image",
@@ -227,7 +227,7 @@ fn check_bytes(
     }
     if (offset as u64)
         .checked_add(bytes)
-        .is_none_or(|end| end > buffer.size() as u64)
+        .is_none_or(|end| end > buffer.size as u64)
     {
         return invalid("the region is out of the buffer's bounds");
     }

@@ -21,7 +21,7 @@ pub fn map_buffer(
     const KNOWN: cl_map_flags =
         cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
     target.check_buffer(mem)?;
-    if size == 0 || offset.checked_add(size).is_none_or(|end| end > mem.size()) {
+    if size == 0 || offset.checked_add(size).is_none_or(|end| end > mem.size) {
         return err(cl::CL_INVALID_VALUE, "the region is empty or out of bounds");
     }
     let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
@@ -29,7 +29,7 @@ pub fn map_buffer(
         return err(cl::CL_INVALID_VALUE, "the map flags are not valid");
     }
     target.check(mem)?;
-    let host = mem.flags();
+    let host = mem.flags;
     let no_read = cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
     let no_write = cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
     if flags & cl::CL_MAP_READ != 0 && host & no_read != 0 {
@@ -63,7 +63,7 @@ pub fn map_buffer(
 
 /// Implements clEnqueueUnmapMemObject.
 pub fn unmap(target: &QueueTarget, mem: &Ref<Mem>, pointer: *mut c_void) -> ClResult<Command> {
-    if !std::sync::Arc::ptr_eq(mem.context(), &target.context) {
+    if !std::sync::Arc::ptr_eq(&mem.context, &target.context) {
         return err(
             cl::CL_INVALID_CONTEXT,
             "the memory object is of another context than the queue",
@@ -97,7 +97,7 @@ pub fn migrate(
         touch = Some(Touch::Read);
     }
     let whole = |mem: Ref<Mem>| {
-        let range = 0..mem.size() as u64;
+        let range = 0..mem.size as u64;
         (mem, range)
     };
     Ok(Command {

@@ -56,7 +56,7 @@ impl QueueTarget {
     /// Checks that the object belongs to the queue's context and begins where the device can
     /// address it.
     pub fn check(&self, mem: &Ref<Mem>) -> ClResult {
-        if !Arc::ptr_eq(mem.context(), &self.context) {
+        if !Arc::ptr_eq(&mem.context, &self.context) {
             return err(
                 cl::CL_INVALID_CONTEXT,
                 "the memory object is of another context than the queue",
@@ -67,7 +67,7 @@ impl QueueTarget {
 
     /// Does the same as [`QueueTarget::check`], for commands on buffers alone.
     pub fn check_buffer(&self, mem: &Ref<Mem>) -> ClResult {
-        if !Arc::ptr_eq(mem.context(), &self.context) {
+        if !Arc::ptr_eq(&mem.context, &self.context) {
             return err(
                 cl::CL_INVALID_CONTEXT,
                 "the buffer is of another context than the queue",

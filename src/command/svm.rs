@@ -47,9 +47,9 @@ fn find(
     address: usize,
     size: usize,
 ) -> ClResult<Option<(Arc<Allocation>, usize)>> {
-    let found = target.context.allocations().find(address);
+    let found = target.context.allocations.find(address);
     if let Some((allocation, offset)) = &found {
-        if size > allocation.size() - offset {
+        if size > allocation.size - offset {
             return err(
                 cl::CL_INVALID_VALUE,
                 "the range reaches beyond the allocation that it begins in",
@@ -87,14 +87,14 @@ pub unsafe fn memcpy(
     let length = size as u64;
     let work = match (from, to) {
         (Some((from, src)), Some((to, dst))) => Work::Copy {
-            src: from.mem().clone(),
-            dst: to.mem().clone(),
+            src: from.mem.clone(),
+            dst: to.mem.clone(),
             region: BufferCopy::linear(src as u64, dst as u64, length),
         },
         (Some((from, offset)), None) => {
             let region = BufferCopy::linear(offset as u64, 0, length);
             Work::Read {
-                mem: from.mem().clone(),
+                mem: from.mem.clone(),
                 host: HostSide::destination(target, dst, &region),
                 region,
             }
@@ -102,7 +102,7 @@ pub unsafe fn memcpy(
         (None, Some((to, offset))) => {
             let region = BufferCopy::linear(0, offset as u64, length);
             Work::Write {
-                mem: to.mem().clone(),
+                mem: to.mem.clone(),
                 host: HostSide::source(target, src, &region),
                 region,
             }
@@ -141,7 +141,7 @@ pub unsafe fn fill(
     let work = match find(target, address, size)? {
         _ if size == 0 => Work::Marker,
         Some((allocation, offset)) => Work::Fill {
-            mem: allocation.mem().clone(),
+            mem: allocation.mem.clone(),
             offset: offset as u64,
             size: size as u64,
             pattern: pattern.into(),
@@ -204,7 +204,7 @@ pub fn map(
     let Some((allocation, offset)) = find(target, address, size)? else {
         return Ok(marker(kind));
     };
-    let mem = allocation.mem().clone();
+    let mem = allocation.mem.clone();
     let mapping = mem.map_shared(flags, offset, size);
     Ok(Command {
         kind,
@@ -217,9 +217,9 @@ pub fn unmap(target: &QueueTarget, pointer: *mut c_void) -> ClResult<Command> {
     check_device(target)?;
     let address = not_null(pointer)?;
     let kind = cl::CL_COMMAND_SVM_UNMAP;
-    let found = target.context.allocations().find(address);
+    let found = target.context.allocations.find(address);
     let mapped = found.and_then(|(allocation, _)| {
-        let mem = allocation.mem().clone();
+        let mem = allocation.mem.clone();
         let mapping = mem.unmap(address).ok()?;
         Some(Work::Unmap { mem, mapping })
     });
@@ -265,10 +265,10 @@ pub fn migrate(
         match find(target, *address, *size)? {
             Some((allocation, offset)) => {
                 let range = match size {
-                    0 => 0..allocation.size() as u64,
+                    0 => 0..allocation.size as u64,
                     size => offset as u64..(offset + size) as u64,
                 };
-                parts.push((allocation.mem().clone(), range));
+                parts.push((allocation.mem.clone(), range));
             }
             None => {
                 return err(

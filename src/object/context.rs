@@ -24,16 +24,23 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// A context.
 pub struct Context {
-    devices: Vec<Ref<Device>>,
-    memories: Memories,
-    properties: Vec<cl_context_properties>,
+    /// The devices of the context, each once.
+    pub devices: Vec<Ref<Device>>,
+    /// The memories of the context.
+    pub memories: Memories,
+    /// CL_CONTEXT_PROPERTIES.
+    pub properties: Vec<cl_context_properties>,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn ContextQueue>>, { rank::CONTEXT_QUEUES }>,
-    allocations: Allocations,
-    mirror: Mirror,
-    addressed: Addressed,
-    reachable: Reachable,
+    /// The memory with an address that the application has.
+    pub allocations: Allocations,
+    /// The shared virtual memory that several devices have at one address.
+    pub(super) mirror: Mirror,
+    /// The buffers whose device addresses the application has queried.
+    pub addressed: Addressed,
+    /// The memory of the host that devices access besides allocations.
+    pub(crate) reachable: Reachable,
     follows_pointers: AtomicBool,
     /// For kernels that enqueue others, one a device; made when it is first needed.
     on_device: Vec<OnceLock<Arc<DeviceSide>>>,
@@ -61,7 +68,7 @@ impl Context {
                 unique.push(device);
             }
         }
-        if unique.iter().any(|device| device.backend().is_lost()) {
+        if unique.iter().any(|device| device.backend.is_lost()) {
             return err(cl::CL_DEVICE_NOT_AVAILABLE, "the device was lost");
         }
         Ok(Object::new_cyclic(|me| Self {
@@ -81,11 +88,6 @@ impl Context {
         }))
     }
 
-    /// Returns the devices of the context, each once.
-    pub fn devices(&self) -> &[Ref<Device>] {
-        &self.devices
-    }
-
     /// Returns the state that kernels which enqueue others share on the device of that number.
     pub fn on_device(&self, index: usize) -> ClResult<&Arc<DeviceSide>> {
         let slot = of_device(&self.on_device, index)?;
@@ -94,7 +96,7 @@ impl Context {
         }
         // Two threads may make one each: the second goes.
         let made = Arc::new(DeviceSide::new(
-            of_device(&self.devices, index)?.backend().as_ref(),
+            of_device(&self.devices, index)?.backend.as_ref(),
         )?);
         Ok(slot.get_or_init(|| made))
     }
@@ -105,19 +107,9 @@ impl Context {
         self.on_device.get(index)?.get()
     }
 
-    /// Returns the memories of the context.
-    pub fn memories(&self) -> &Memories {
-        &self.memories
-    }
-
     /// Returns the memory of a device of the context.
     pub fn memory_of(&self, device: &Ref<Device>) -> ClResult<MemoryIndex> {
         self.memories.of(self.device_index(device)?)
-    }
-
-    /// Returns the memory with an address that the application has.
-    pub fn allocations(&self) -> &Allocations {
-        &self.allocations
     }
 
     /// Returns the memories of the devices for which `able` returns true.
@@ -127,21 +119,6 @@ impl Context {
         found.sort_unstable();
         found.dedup();
         found
-    }
-
-    /// Returns the shared virtual memory that several devices have at one address.
-    pub(super) fn mirror(&self) -> &Mirror {
-        &self.mirror
-    }
-
-    /// Returns the buffers whose device addresses the application has queried.
-    pub fn addressed(&self) -> &Addressed {
-        &self.addressed
-    }
-
-    /// Returns the memory of the host that devices access besides allocations.
-    pub(crate) fn reachable(&self) -> &Reachable {
-        &self.reachable
     }
 
     /// Returns true if there is, or was, memory for which [`Context::behind`] returns a backing.
@@ -179,11 +156,6 @@ impl Context {
                 .queues()
                 .iter()
                 .any(|queue| queue.progress().follows_pointers())
-    }
-
-    /// Returns CL_CONTEXT_PROPERTIES.
-    pub fn properties(&self) -> &[cl_context_properties] {
-        &self.properties
     }
 
     /// Returns the place of a device among those of the context.
@@ -245,7 +217,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         for device in &self.devices {
-            pipelines::keep(device.backend().as_ref());
+            pipelines::keep(device.backend.as_ref());
         }
         run_destructors(std::mem::take(self.destructors.get_mut()), self.handle);
     }

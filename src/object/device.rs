@@ -62,9 +62,12 @@ pub struct Device {
     /// An object that has it, and so is not named here.
     platform: Weak<dyn Any + Send + Sync>,
     partition: Option<Partition>,
-    backend: Arc<dyn backend::Device>,
-    features: Features,
-    language: Language,
+    /// The device of the back end.
+    pub backend: Arc<dyn backend::Device>,
+    /// The optional features of OpenCL that it has.
+    pub features: Features,
+    /// The OpenCL C that programs for it are compiled as.
+    pub language: Language,
     svm: OnceLock<cl_device_svm_capabilities>,
 }
 
@@ -142,24 +145,9 @@ impl Device {
         Self::new(Weak::<Object<Self>>::new(), backend)
     }
 
-    /// Returns the device below.
-    pub fn backend(&self) -> &Arc<dyn backend::Device> {
-        &self.backend
-    }
-
     /// Returns the capabilities of the device.
     pub fn caps(&self) -> &Caps {
         self.backend.caps()
-    }
-
-    /// Returns the back end.
-    pub fn features(&self) -> &Features {
-        &self.features
-    }
-
-    /// Returns the OpenCL C that programs for it are compiled as.
-    pub fn language(&self) -> &Language {
-        &self.language
     }
 
     /// Returns the handle of the platform, or null once that is gone.
@@ -402,7 +390,7 @@ impl Device {
                 out.write(caps.timer_resolution_ns.max(1) as usize)
             }
             cl::CL_DEVICE_ENDIAN_LITTLE => out.write(cfg!(target_endian = "little")),
-            cl::CL_DEVICE_AVAILABLE => out.write(!self.backend().is_lost()),
+            cl::CL_DEVICE_AVAILABLE => out.write(!self.backend.is_lost()),
             cl::CL_DEVICE_COMPILER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_LINKER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(if caps.native_kernels {

@@ -13,12 +13,15 @@ use std::sync::Arc;
 
 /// A device queue.
 pub struct DeviceQueue {
-    context: Ref<Context>,
-    device: Ref<Device>,
+    /// CL_QUEUE_CONTEXT
+    pub context: Ref<Context>,
+    /// CL_QUEUE_DEVICE
+    pub device: Ref<Device>,
     properties: cl_command_queue_properties,
     list: Vec<cl_queue_properties>,
     size: u32,
-    memory: Arc<QueueMemory>,
+    /// The memory by which kernels know it.
+    pub memory: Arc<QueueMemory>,
 }
 
 impl Body for DeviceQueue {
@@ -49,7 +52,7 @@ impl DeviceQueue {
         if let Some(known) = default_of(on_device).filter(|_| is_default) {
             return Ok(known);
         }
-        let memory = QueueMemory::new(device.backend().as_ref(), size as u32)?;
+        let memory = QueueMemory::new(device.backend.as_ref(), size as u32)?;
         let queue = Object::new(Self {
             context: context.clone(),
             device: device.clone(),
@@ -68,21 +71,6 @@ impl DeviceQueue {
             false => queue,
         };
         Ok(queue)
-    }
-
-    /// Returns CL_QUEUE_CONTEXT
-    pub fn context(&self) -> &Ref<Context> {
-        &self.context
-    }
-
-    /// Returns CL_QUEUE_DEVICE
-    pub fn device(&self) -> &Ref<Device> {
-        &self.device
-    }
-
-    /// Returns the memory by which kernels know it.
-    pub fn memory(&self) -> &Arc<QueueMemory> {
-        &self.memory
     }
 }
 

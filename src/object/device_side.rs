@@ -72,8 +72,10 @@ impl Drop for UnderWay {
 
 /// The state that kernels of a context which enqueue others share on a device.
 pub struct DeviceSide {
-    events: EventsMemory,
-    times: EventTimes,
+    /// The device events.
+    pub events: EventsMemory,
+    /// The writer of times of events, where kernels want them.
+    pub times: EventTimes,
     queues: parking_lot::Mutex<Vec<Weak<QueueMemory>>>,
     /// The default queue, which knows what it is: it stands above.
     default: parking_lot::Mutex<Option<Weak<dyn Any + Send + Sync>>>,
@@ -135,16 +137,6 @@ impl DeviceSide {
     /// Returns the default queue, if there is one.
     pub(super) fn default(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.default.lock().as_ref()?.upgrade()
-    }
-
-    /// Returns the events.
-    pub fn events(&self) -> &EventsMemory {
-        &self.events
-    }
-
-    /// Returns the writer of times of events, where kernels want them.
-    pub fn times(&self) -> &EventTimes {
-        &self.times
     }
 
     /// Returns all queues. A launch keeps them: kernels may have found any of them in memory.

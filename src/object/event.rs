@@ -143,8 +143,10 @@ impl State {
 
 /// An event.
 pub struct Event {
-    context: Ref<Context>,
-    command_type: cl_command_type,
+    /// CL_EVENT_CONTEXT.
+    pub context: Ref<Context>,
+    /// CL_EVENT_COMMAND_TYPE.
+    pub command_type: cl_command_type,
     owner: Option<Arc<dyn Owner>>,
     state: Mutex<State, { rank::EVENT }>,
     changed: Condvar,
@@ -261,16 +263,6 @@ impl Event {
 }
 
 impl Object<Event> {
-    /// Returns CL_EVENT_CONTEXT.
-    pub fn context(&self) -> &Ref<Context> {
-        &self.context
-    }
-
-    /// Returns CL_EVENT_COMMAND_TYPE.
-    pub fn command_type(&self) -> cl_command_type {
-        self.command_type
-    }
-
     /// Returns CL_EVENT_COMMAND_QUEUE, null for user events.
     pub fn queue_handle(&self) -> *mut c_void {
         self.owner

@@ -48,8 +48,10 @@ impl OnDevice {
 
 /// A kernel.
 pub struct Kernel {
-    program: Ref<Program>,
-    name: String,
+    /// The kernel's program.
+    pub program: Ref<Program>,
+    /// CL_KERNEL_FUNCTION_NAME
+    pub name: String,
     devices: Vec<OnDevice>,
     /// One an argument; None: not set yet.
     args: Mutex<Vec<Option<Value>>, { rank::KERNEL_ARGS }>,
@@ -130,16 +132,6 @@ impl Kernel {
             args: Mutex::new(self.args.lock().clone()),
             exec: Mutex::new(self.exec.lock().clone()),
         })
-    }
-
-    /// Returns the kernel's program.
-    pub fn program(&self) -> &Ref<Program> {
-        &self.program
-    }
-
-    /// Returns CL_KERNEL_FUNCTION_NAME
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     fn first(&self) -> ClResult<&KernelInterface> {

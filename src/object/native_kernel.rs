@@ -13,8 +13,10 @@ pub struct NativeKernel {
     function: Callback<NativeFn>,
     /// In words, so that they are aligned for whatever they are.
     args: Mutex<Vec<u128>>,
-    buffers: Vec<Ref<Mem>>,
-    uses: Vec<Use>,
+    /// The buffers whose addresses are in the arguments.
+    pub buffers: Vec<Ref<Mem>>,
+    /// The memory that they use.
+    pub uses: Vec<Use>,
 }
 
 impl NativeKernel {
@@ -28,7 +30,7 @@ impl NativeKernel {
     ) -> ClResult<Self> {
         let mut uses = Vec::with_capacity(buffers.len());
         for (mem, offset) in &buffers {
-            let slice: Slice = mem.slice(memory, 0, mem.size() as u64)?;
+            let slice: Slice = mem.slice(memory, 0, mem.size as u64)?;
             let address = slice.memory.address().wrapping_add(slice.offset);
             let bytes = (address as usize).to_ne_bytes();
             if let Some(place) = args.get_mut(*offset..*offset + bytes.len()) {
@@ -47,16 +49,6 @@ impl NativeKernel {
             buffers: buffers.into_iter().map(|(mem, _)| mem).collect(),
             uses,
         })
-    }
-
-    /// Returns the buffers whose addresses are in the arguments.
-    pub fn buffers(&self) -> &[Ref<Mem>] {
-        &self.buffers
-    }
-
-    /// Returns the memory that they use.
-    pub fn uses(&self) -> &[Use] {
-        &self.uses
     }
 }
 

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// The platform.
 pub struct Platform {
-    devices: Vec<Ref<Device>>,
+    /// The devices that applications are offered.
+    pub devices: Vec<Ref<Device>>,
 }
 
 impl Body for Platform {
@@ -45,11 +46,6 @@ impl Platform {
                 .map(|backend| Device::new(platform.clone(), backend))
                 .collect(),
         })
-    }
-
-    /// Returns all devices.
-    pub fn devices(&self) -> &[Ref<Device>] {
-        &self.devices
     }
 
     /// Returns the devices of the types in a mask, as clGetDeviceIDs finds them. The default device
@@ -86,7 +82,7 @@ impl Platform {
         let mut devices = self
             .devices
             .iter()
-            .map(|device| device.features().extensions());
+            .map(|device| device.features.extensions());
         let Some(mut common) = devices.next() else {
             return features::platform_extensions();
         };

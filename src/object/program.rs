@@ -69,8 +69,10 @@ impl DeviceBuild {
 
 /// A program.
 pub struct Program {
-    context: Ref<Context>,
-    devices: Vec<Ref<Device>>,
+    /// The program's context.
+    pub context: Ref<Context>,
+    /// The program's devices.
+    pub devices: Vec<Ref<Device>>,
     origin: Origin,
     /// Binaries given to clCreateProgramWithBinary, one a device.
     binaries: Vec<Option<Binary>>,
@@ -124,7 +126,7 @@ fn make(
 pub fn with_source(context: &Ref<Context>, source: String) -> Ref<Program> {
     make(
         context,
-        context.devices().to_vec(),
+        context.devices.to_vec(),
         Origin::Source(source),
         Vec::new(),
     )
@@ -141,12 +143,7 @@ pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
         bytes: il.to_vec(),
         words: Arc::new(words),
     };
-    Ok(make(
-        context,
-        context.devices().to_vec(),
-        origin,
-        Vec::new(),
-    ))
+    Ok(make(context, context.devices.to_vec(), origin, Vec::new()))
 }
 
 /// Implements clCreateProgramWithBinary: the program, and a status for each binary. Without a
@@ -169,7 +166,7 @@ pub fn with_binaries(
     let read: Vec<Option<Binary>> = devices
         .iter()
         .zip(binaries)
-        .map(|(device, bytes)| Binary::from_bytes(bytes, device.backend().as_ref()))
+        .map(|(device, bytes)| Binary::from_bytes(bytes, device.backend.as_ref()))
         .collect();
     let status = |b: &Option<Binary>| {
         if b.is_some() {
@@ -199,16 +196,6 @@ pub fn with_binaries(
 }
 
 impl Program {
-    /// Returns the program's context.
-    pub fn context(&self) -> &Ref<Context> {
-        &self.context
-    }
-
-    /// Returns the program's devices.
-    pub fn devices(&self) -> &[Ref<Device>] {
-        &self.devices
-    }
-
     /// Returns the source text, if it was made from that.
     pub fn source(&self) -> Option<&str> {
         match &self.origin {

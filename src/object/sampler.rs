@@ -12,7 +12,8 @@ use spirv_lowering::interface::sampler as word;
 
 /// A sampler.
 pub struct Sampler {
-    context: Ref<Context>,
+    /// CL_SAMPLER_CONTEXT
+    pub context: Ref<Context>,
     normalized: bool,
     addressing: cl_addressing_mode,
     filter: cl_filter_mode,
@@ -63,7 +64,7 @@ impl Sampler {
         filter: cl_filter_mode,
         properties: Vec<cl_sampler_properties>,
     ) -> ClResult<Ref<Self>> {
-        if !context.devices().iter().any(|d| d.features().images) {
+        if !context.devices.iter().any(|d| d.features.images) {
             return err(
                 cl::CL_INVALID_OPERATION,
                 "no device of the context supports images",
@@ -98,11 +99,6 @@ impl Sampler {
             filter,
             properties,
         }))
-    }
-
-    /// Returns CL_SAMPLER_CONTEXT
-    pub fn context(&self) -> &Ref<Context> {
-        &self.context
     }
 
     /// Returns the property word that kernels get.

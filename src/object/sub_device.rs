@@ -17,7 +17,7 @@ impl Division {
     pub fn of(device: &Ref<Device>, scheme: &[cl_device_partition_property]) -> ClResult<Self> {
         Ok(Self {
             device: device.clone(),
-            plan: plan(device.backend().processors(), scheme)?,
+            plan: plan(device.backend.processors(), scheme)?,
         })
     }
 
@@ -29,7 +29,7 @@ impl Division {
     /// Creates the sub-devices.
     pub fn make(&self) -> ClResult<Vec<Ref<Device>>> {
         let make = |numbers: &Vec<u32>| {
-            let backend = self.device.backend().sub_device(numbers)?;
+            let backend = self.device.backend.sub_device(numbers)?;
             Ok(Object::new(Device::part(
                 &self.device,
                 backend,

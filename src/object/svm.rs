@@ -41,28 +41,16 @@ pub struct Usm {
 
 /// An allocation.
 pub struct Allocation {
-    mem: Ref<Mem>,
-    address: usize,
-    size: usize,
+    /// The memory object that represents the allocation.
+    pub mem: Ref<Mem>,
+    /// The address of the first byte.
+    pub address: usize,
+    /// The size in bytes.
+    pub size: usize,
     usm: Option<Usm>,
 }
 
 impl Allocation {
-    /// Returns the memory object that represents the allocation.
-    pub fn mem(&self) -> &Ref<Mem> {
-        &self.mem
-    }
-
-    /// Returns the address of the first byte.
-    pub fn address(&self) -> usize {
-        self.address
-    }
-
-    /// Returns the size in bytes.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Returns the kind of cl_intel_unified_shared_memory; None: clSVMAlloc.
     pub fn usm(&self) -> Option<&Usm> {
         self.usm.as_ref()
@@ -73,7 +61,7 @@ impl HostShared for Allocation {
     fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking {
         let mem = &self.mem;
         let inside = self.address <= range.start && range.end <= self.address + self.size;
-        if !mem.is_seen_by_host() && !mem.context().memories().are_several() {
+        if !mem.is_seen_by_host() && !mem.context.memories.are_several() {
             // The host's bytes at these addresses are its own: maps copy them.
             return HostBacking::Host;
         }
@@ -115,7 +103,7 @@ pub fn supported(device: &Device) -> bool {
 
 /// Fails with CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
 pub fn check_supported(context: &Context) -> ClResult {
-    if context.devices().iter().any(|device| supported(device)) {
+    if context.devices.iter().any(|device| supported(device)) {
         return Ok(());
     }
     err(
@@ -160,7 +148,7 @@ pub fn alloc(
         (fine && bits & cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER == 0)
             || (atomics && bits & cl::CL_DEVICE_SVM_ATOMICS == 0)
     };
-    if context.devices().iter().any(lacks) {
+    if context.devices.iter().any(lacks) {
         return err(
             cl::CL_INVALID_VALUE,
             "a device of the context does not support the sharing asked for",
@@ -207,7 +195,7 @@ pub(super) fn make(
         kind,
         usm,
     } = request;
-    let devices = sharing.iter().map(|at| context.memories().device(*at));
+    let devices = sharing.iter().map(|at| context.memories.device(*at));
     let devices: Vec<&Ref<Device>> = devices.collect::<ClResult<_>>()?;
     let too_large = |device: &&Ref<Device>| size as u64 > device.caps().max_alloc_size;
     if size == 0 || devices.iter().any(too_large) {
@@ -223,7 +211,7 @@ pub(super) fn make(
     let at = |memory: &Arc<dyn Memory>| memory.mapped().map(|pointer| pointer.as_ptr() as usize);
     let separate = made.len() > 1 && made.iter().any(|memory| at(memory) != Some(address));
     let mut made = made.into_iter();
-    let all = context.memories().all();
+    let all = context.memories.all();
     let places = all.map(|at| sharing.contains(&at).then(|| made.next()).flatten());
     let places = places.collect();
     let flags = if access == 0 {
@@ -237,7 +225,7 @@ pub(super) fn make(
         size,
         usm,
     });
-    let allocations = context.allocations();
+    let allocations = &context.allocations;
     allocations.insert(address, size, allocation.clone());
     Ok(allocation)
 }
@@ -262,7 +250,7 @@ fn memories(
         } else {
             SharedKind::Fine
         };
-        let own = first.backend().allocate_shared(size, align, kind)?;
+        let own = first.backend.allocate_shared(size, align, kind)?;
         let mut made = vec![own.clone()];
         for device in others {
             made.push(same_bytes(&own, device)?);
@@ -273,11 +261,11 @@ fn memories(
     let own: Vec<_> = devices
         .iter()
         .filter(|device| !in_place(device))
-        .map(|device| device.backend().clone())
+        .map(|device| device.backend.clone())
         .collect();
     let made = match &own[..] {
         [device] => vec![device.allocate_shared(size, align, kind)?],
-        _ => context.mirror().allocate(&own, size, align, kind)?,
+        _ => context.mirror.allocate(&own, size, align, kind)?,
     };
     let owner = made.first().cloned();
     let mut made = made.into_iter();
@@ -295,7 +283,7 @@ fn memories(
 /// Frees the allocations of a context that the application has released, if no object is left that
 /// could use them: they keep the context alive, and the application can no longer free them.
 pub fn abandon(context: &Ref<Context>) {
-    context.allocations().clear(|count| {
+    context.allocations.clear(|count| {
         let held_by_us = count + 1;
         context.api_refs() == 0 && Arc::strong_count(context) <= held_by_us
     });
@@ -304,7 +292,7 @@ pub fn abandon(context: &Ref<Context>) {
 /// Implements clSVMFree. Other pointers than those of allocations are left alone.
 pub fn free(context: &Context, address: usize) {
     // Dropped without the lock.
-    drop(context.allocations().remove(address));
+    drop(context.allocations.remove(address));
 }
 
 /// The work of clEnqueueSVMFree when its turn comes.

@@ -78,7 +78,7 @@ pub fn alloc(
             Some(device),
         ),
         // With one memory there is nothing to cross.
-        UsmKind::Shared(None) if !context.memories().are_several() => (
+        UsmKind::Shared(None) if !context.memories.are_several() => (
             cl::CL_MEM_TYPE_SHARED_INTEL,
             cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
             None,
@@ -135,7 +135,7 @@ pub fn alloc(
 pub fn check_free(context: &Context, address: usize) -> ClResult {
     let ours =
         |(allocation, offset): (Arc<Allocation>, usize)| offset == 0 && allocation.usm().is_some();
-    if address == 0 || context.allocations().find(address).is_some_and(ours) {
+    if address == 0 || context.allocations.find(address).is_some_and(ours) {
         return Ok(());
     }
     err(
@@ -151,7 +151,7 @@ pub fn info(
     param: cl_mem_info_intel,
     out: InfoOut<'_>,
 ) -> ClResult<Written> {
-    let found = context.allocations().find(address);
+    let found = context.allocations.find(address);
     let found = found.and_then(|(allocation, _)| {
         let usm = allocation.usm()?.clone();
         Some((allocation, usm))
@@ -161,8 +161,8 @@ pub fn info(
         cl::CL_MEM_ALLOC_TYPE_INTEL => {
             out.write(usm.map_or(cl::CL_MEM_TYPE_UNKNOWN_INTEL, |usm| usm.kind))
         }
-        cl::CL_MEM_ALLOC_BASE_PTR_INTEL => out.write(allocation.map_or(0, |a| a.address())),
-        cl::CL_MEM_ALLOC_SIZE_INTEL => out.write(allocation.map_or(0, |a| a.size())),
+        cl::CL_MEM_ALLOC_BASE_PTR_INTEL => out.write(allocation.map_or(0, |a| a.address)),
+        cl::CL_MEM_ALLOC_SIZE_INTEL => out.write(allocation.map_or(0, |a| a.size)),
         cl::CL_MEM_ALLOC_DEVICE_INTEL => out.write(usm.and_then(|usm| usm.device)),
         param if u64::from(param) == cl::CL_MEM_ALLOC_FLAGS_INTEL => {
             out.write(usm.map_or(0, |usm| usm.flags))

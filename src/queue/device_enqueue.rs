@@ -85,7 +85,7 @@ impl LaunchTree {
         let on_device = &enqueues.on_device;
         let (number, inbox) = on_device.tree();
         let default = default_of(on_device);
-        let default = default.map_or(0, |queue| queue.memory().address());
+        let default = default.map_or(0, |queue| queue.memory.address());
         let bytes = enqueues.state(&target.device, default, u64::from(number) << 32);
         let piece = match place(bytes.len() as u64) {
             Ok(piece) => piece,
@@ -115,7 +115,7 @@ impl LaunchTree {
     /// Launches all that the first launch, which has ended, has led to, and waits for it. The status of the launch.
     pub fn run(&self) -> cl_int {
         drop(self.first.lock().take());
-        let device = self.target.device.backend().as_ref();
+        let device = self.target.device.backend.as_ref();
         let mut stream = match SpareStream::new(device) {
             Ok(stream) => stream,
             Err(error) => return ClError::from(error).code,
@@ -288,7 +288,7 @@ impl Children<'_> {
 
     /// Accepts a record.
     fn accept(&mut self, found: Found, queue: Arc<QueueMemory>) {
-        let events = self.tree.enqueues.on_device.events();
+        let events = &self.tree.enqueues.on_device.events;
         let Some(record) = queue.read(found) else {
             crate::log!(Error, "a record in a device queue makes no sense");
             return;
@@ -324,7 +324,7 @@ impl Children<'_> {
     /// Adds a child to the list for its state: ready, blocked by an event of this tree or of
     /// another, or failed.
     fn place(&mut self, mut child: Child) {
-        let events = self.tree.enqueues.on_device.events();
+        let events = &self.tree.enqueues.on_device.events;
         while let Some(&event) = child.record.waits.get(child.waited) {
             let status = events.status(event);
             if status < 0 {
@@ -348,7 +348,7 @@ impl Children<'_> {
         if self.foreign.is_empty() {
             return;
         }
-        let events = self.tree.enqueues.on_device.events();
+        let events = &self.tree.enqueues.on_device.events;
         let (own, foreign) = (&self.own, &mut self.foreign);
         let known: Vec<u64> = foreign
             .keys()
@@ -364,7 +364,7 @@ impl Children<'_> {
 
     /// Removes a child from its queue, since it no longer waits for anything.
     fn leave_queue(&self, child: &Child) {
-        let events = self.tree.enqueues.on_device.events();
+        let events = &self.tree.enqueues.on_device.events;
         child.queue.free(child.record.size);
         child.record.waits.iter().for_each(|&e| events.release(e));
     }
@@ -427,7 +427,7 @@ impl Children<'_> {
     }
 
     fn complete(&mut self, event: u64, status: cl_int, times: [u64; 2]) {
-        let events = self.tree.enqueues.on_device.events();
+        let events = &self.tree.enqueues.on_device.events;
         events.complete(event, status, times);
         self.own.remove(&event);
         for to in self.captures.remove(&event).unwrap_or_default() {
@@ -442,7 +442,7 @@ impl Children<'_> {
     /// Writes the times of a complete event, of which the record has a reference, with the next
     /// batch.
     fn write_times(&mut self, event: u64, to: u64) {
-        let events = self.tree.enqueues.on_device.events();
+        let events = &self.tree.enqueues.on_device.events;
         self.times.push((to, events.times(event)));
         events.release(event);
     }
@@ -450,8 +450,8 @@ impl Children<'_> {
     /// Records that, before the children that waited for those events.
     fn record_times(&mut self) -> ClResult {
         let tree = self.tree;
-        let device = tree.target.device.backend().as_ref();
-        let writer = tree.enqueues.on_device.times();
+        let device = tree.target.device.backend.as_ref();
+        let writer = &tree.enqueues.on_device.times;
         for (to, times) in self.times.drain(..) {
             if !writer.write(device, &mut *self.stream, to, times)? {
                 crate::log!(Warn, "times of a device event could not be written");
@@ -585,14 +585,14 @@ impl Children<'_> {
 
 impl Recorder for Children<'_> {
     fn room(&mut self, size: u64) -> ClResult<Piece> {
-        let device = self.tree.target.device.backend();
+        let device = &self.tree.target.device.backend;
         let value = self.stream.open_value();
         let timeline = self.stream.timeline().as_ref();
         self.memory.take_any(device, size, value, timeline)
     }
 
     fn print_buffer(&mut self, sites: &Arc<Vec<PrintfSite>>) -> ClResult<PrintBuffer> {
-        let device = self.tree.target.device.backend();
+        let device = &self.tree.target.device.backend;
         self.tree.printing.take(device.as_ref(), sites)
     }
 

@@ -98,7 +98,7 @@ impl Object<Queue> {
     fn take_turn(self: &Arc<Self>, request: &Request<'_>, command: &Command) -> Turn<'_> {
         let context = &self.target.context;
         let wait = request.wait;
-        if !wait.iter().all(|e| Arc::ptr_eq(e.context(), context)) {
+        if !wait.iter().all(|e| Arc::ptr_eq(&e.context, context)) {
             return Turn::Over(err(
                 cl::CL_INVALID_CONTEXT,
                 "an event of the wait list is of another context than the queue",

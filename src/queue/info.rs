@@ -12,8 +12,8 @@ impl Info for Ref<Queue> {
             cl::CL_QUEUE_CONTEXT => out.write(self.context()),
             cl::CL_QUEUE_DEVICE => out.write(self.device()),
             cl::CL_QUEUE_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_QUEUE_PROPERTIES => out.write(self.properties()),
-            cl::CL_QUEUE_PROPERTIES_ARRAY => out.write(self.property_list()),
+            cl::CL_QUEUE_PROPERTIES => out.write(self.properties),
+            cl::CL_QUEUE_PROPERTIES_ARRAY => out.write(self.list.as_slice()),
             cl::CL_QUEUE_DEVICE_DEFAULT => out.write(crate::object::device_queue::default_queue(
                 self.context(),
                 self.device(),

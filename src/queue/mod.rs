@@ -78,10 +78,13 @@ use std::sync::Arc;
 
 /// A command queue.
 pub struct Queue {
-    target: QueueTarget,
-    properties: cl_command_queue_properties,
+    /// The target that commands for this queue are checked against.
+    pub target: QueueTarget,
+    /// CL_QUEUE_PROPERTIES.
+    pub properties: cl_command_queue_properties,
     measuring: bool,
-    list: Vec<cl_queue_properties>,
+    /// CL_QUEUE_PROPERTIES_ARRAY: the application's list, or an empty one.
+    pub list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
     state: Mutex<QueueState, { rank::QUEUE }>,
     /// Profiled operations whose event is gone, and when they are done, in that order.
@@ -244,7 +247,7 @@ impl Queue {
         }
         desc.profiling = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
         let (measuring, throttle) = (desc.profiling, desc.throttle);
-        let backend = device.backend();
+        let backend = &device.backend;
         let stream = backend
             .create_stream(desc)
             .map_err(|error| ClError::from(error).of_resources())?;
@@ -287,21 +290,6 @@ impl Queue {
         &self.target.device
     }
 
-    /// Returns CL_QUEUE_PROPERTIES.
-    pub fn properties(&self) -> cl_command_queue_properties {
-        self.properties
-    }
-
-    /// Returns CL_QUEUE_PROPERTIES_ARRAY: the application's list, or an empty one.
-    pub fn property_list(&self) -> &[cl_queue_properties] {
-        &self.list
-    }
-
-    /// Returns the target that commands for this queue are checked against.
-    pub fn target(&self) -> &QueueTarget {
-        &self.target
-    }
-
     /// Implements clSetCommandQueueProperty: for OpenCL 1.0 devices only.
     pub fn set_property(&self) -> ClResult {
         err(
@@ -313,7 +301,7 @@ impl Queue {
     /// Returns true if the context has several memories, so that contents may have to be copied for
     /// a command.
     fn moves_contents(&self) -> bool {
-        self.target.context.memories().are_several()
+        self.target.context.memories.are_several()
     }
 
     /// Releases the lock, then does what had to wait for that.

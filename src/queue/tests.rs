@@ -79,7 +79,7 @@ fn write(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &[u8]) -> Com
     // SAFETY: the tests keep the bytes until the command is over.
     unsafe {
         buffer::write(
-            queue.target(),
+            &queue.target,
             mem.clone(),
             offset,
             bytes.len(),
@@ -93,7 +93,7 @@ fn read(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> 
     // SAFETY: the tests keep the bytes until the command is over.
     unsafe {
         buffer::read(
-            queue.target(),
+            &queue.target,
             mem.clone(),
             offset,
             bytes.len(),
@@ -104,14 +104,14 @@ fn read(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> 
 }
 
 fn contents(queue: &Ref<Queue>, mem: &Ref<Mem>) -> Vec<u8> {
-    let mut bytes = vec![0; mem.size()];
+    let mut bytes = vec![0; mem.size];
     let command = read(queue, mem, 0, &mut bytes);
     queue.enqueue(command, &[], true, false).unwrap();
     bytes
 }
 
 fn fill(queue: &Ref<Queue>, mem: &Ref<Mem>, byte: u8) -> Command {
-    buffer::fill(queue.target(), mem, &[byte], 0, mem.size()).unwrap()
+    buffer::fill(&queue.target, mem, &[byte], 0, mem.size).unwrap()
 }
 
 /// Enqueues a command that does not block. Returns its event.
@@ -148,7 +148,7 @@ fn transfers_and_fills_arrive() {
             queue
                 .enqueue(fill(&queue, &b, 9), &[], false, false)
                 .unwrap();
-            let copy = buffer::copy(queue.target(), &a, &b, 10, 20, 1000).unwrap();
+            let copy = buffer::copy(&queue.target, &a, &b, 10, 20, 1000).unwrap();
             queue.enqueue(copy, &[], false, false).unwrap();
             // Small and large ones behind work that is under way.
             queue
@@ -214,7 +214,7 @@ fn rectangles() {
             .unwrap();
         // SAFETY: the host side lies within the vector.
         let command =
-            unsafe { buffer::write_rect(queue.target(), &mem, &rect, host.as_ptr().cast()) }
+            unsafe { buffer::write_rect(&queue.target, &mem, &rect, host.as_ptr().cast()) }
                 .unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
         let mut expected = vec![0; 64];
@@ -227,7 +227,7 @@ fn rectangles() {
         let mut back = vec![0u8; 16];
         // SAFETY: the host side lies within the vector.
         let command =
-            unsafe { buffer::read_rect(queue.target(), &mem, &rect, back.as_mut_ptr().cast()) }
+            unsafe { buffer::read_rect(&queue.target, &mem, &rect, back.as_mut_ptr().cast()) }
                 .unwrap();
         let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
         assert_eq!(event.wait(), 0);
@@ -417,7 +417,7 @@ fn several_devices_share_buffers() {
         .enqueue(fill(&one, &mem, 6), &[], false, true)
         .unwrap()
         .unwrap();
-    let half = buffer::fill(two.target(), &mem, &[7], 0, 32).unwrap();
+    let half = buffer::fill(&two.target, &mem, &[7], 0, 32).unwrap();
     let second = two.enqueue(half, &[first], false, true).unwrap().unwrap();
     let mut seen = vec![0u8; 64];
     let command = read(&one, &mem, 0, &mut seen);
@@ -433,7 +433,7 @@ fn properties_of_queues_are_checked() {
     let list = [name, OOO | PROFILING, 0];
     let queue = make(&list).unwrap();
     assert_eq!(
-        (queue.properties(), queue.property_list()),
+        (queue.properties, &queue.list[..]),
         (OOO | PROFILING, &list[..])
     );
     assert_eq!(code(make(&[name, 1 << 20, 0])), cl::CL_INVALID_VALUE);

@@ -93,7 +93,7 @@ pub fn get_device_and_host_timer(
     if device_timestamp.is_null() || host_timestamp.is_null() {
         return err(cl::CL_INVALID_VALUE, "a timestamp pointer is NULL");
     }
-    let (on_device, on_host) = device.backend().timestamps()?;
+    let (on_device, on_host) = device.backend.timestamps()?;
     device_timestamp.set(on_device);
     host_timestamp.set(on_host);
     Ok(())
@@ -104,6 +104,6 @@ pub fn get_host_timer(device: Handle, host_timestamp: Out<cl_ulong>) -> ClResult
     if host_timestamp.is_null() {
         return err(cl::CL_INVALID_VALUE, "host_timestamp is NULL");
     }
-    host_timestamp.set(device.backend().timestamps()?.1);
+    host_timestamp.set(device.backend.timestamps()?.1);
     Ok(())
 }

@@ -49,7 +49,7 @@ pub fn read_buffer(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let mem = buffer.object::<Mem>()?;
-    let command = abi::read_buffer(queue.target(), mem, offset, size, ptr)?;
+    let command = abi::read_buffer(&queue.target, mem, offset, size, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -67,7 +67,7 @@ pub fn write_buffer(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let mem = buffer.object::<Mem>()?;
-    let command = abi::write_buffer(queue.target(), mem, offset, size, ptr)?;
+    let command = abi::write_buffer(&queue.target, mem, offset, size, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -85,7 +85,7 @@ pub fn copy_buffer(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let (src, dst) = (src.object::<Mem>()?, dst.object::<Mem>()?);
-    let command = command::buffer::copy(queue.target(), &src, &dst, src_offset, dst_offset, size)?;
+    let command = command::buffer::copy(&queue.target, &src, &dst, src_offset, dst_offset, size)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -121,7 +121,7 @@ pub fn read_buffer_rect(
         other: side(host_origin, host_row_pitch, host_slice_pitch)?,
         region: abi::triple(region, cl::CL_INVALID_VALUE)?,
     };
-    let command = abi::read_rect(queue.target(), &mem, &rect, ptr)?;
+    let command = abi::read_rect(&queue.target, &mem, &rect, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -149,7 +149,7 @@ pub fn write_buffer_rect(
         other: side(host_origin, host_row_pitch, host_slice_pitch)?,
         region: abi::triple(region, cl::CL_INVALID_VALUE)?,
     };
-    let command = abi::write_rect(queue.target(), &mem, &rect, ptr)?;
+    let command = abi::write_rect(&queue.target, &mem, &rect, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -176,7 +176,7 @@ pub fn copy_buffer_rect(
         other: side(dst_origin, dst_row_pitch, dst_slice_pitch)?,
         region: abi::triple(region, cl::CL_INVALID_VALUE)?,
     };
-    let command = command::buffer::copy_rect(queue.target(), &src, &dst, &rect)?;
+    let command = command::buffer::copy_rect(&queue.target, &src, &dst, &rect)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -203,7 +203,7 @@ pub fn fill_buffer(
     let Some(pattern) = pattern.bytes(pattern_size) else {
         return err(cl::CL_INVALID_VALUE, "the pattern is NULL");
     };
-    let command = command::buffer::fill(queue.target(), &mem, pattern, offset, size)?;
+    let command = command::buffer::fill(&queue.target, &mem, pattern, offset, size)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -223,7 +223,7 @@ pub fn map_buffer(
     let mem = buffer.object::<Mem>()?;
     // Checked before the map is entered; a queue that refuses the command undoes it.
     abi::wait_list(count, list)?;
-    let (command, pointer) = command::map::map_buffer(queue.target(), &mem, flags, offset, size)?;
+    let (command, pointer) = command::map::map_buffer(&queue.target, &mem, flags, offset, size)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)?;
     Ok(pointer)
 }
@@ -239,7 +239,7 @@ pub fn unmap(
     let queue = queue.object::<Queue>()?;
     let mem = mem.object::<Mem>()?;
     abi::wait_list(count, list)?;
-    let command = command::map::unmap(queue.target(), &mem, pointer.as_ptr())?;
+    let command = command::map::unmap(&queue.target, &mem, pointer.as_ptr())?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -254,13 +254,13 @@ pub fn migrate(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let mems = abi::objects(num_mems, mems)?;
-    let command = command::map::migrate(queue.target(), mems, flags)?;
+    let command = command::map::migrate(&queue.target, mems, flags)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
 fn kernel_for(queue: &Ref<Queue>, kernel: Handle) -> ClResult<Ref<Kernel>> {
     let kernel = kernel.object::<Kernel>()?;
-    if !Arc::ptr_eq(kernel.program().context(), queue.context()) {
+    if !Arc::ptr_eq(&kernel.program.context, queue.context()) {
         return err(
             cl::CL_INVALID_CONTEXT,
             "the kernel is of another context than the queue",
@@ -287,7 +287,7 @@ pub fn nd_range_kernel(
         return err(cl::CL_INVALID_WORK_DIMENSION, format!("{dims} dimensions"));
     }
     let (offset, global, local) = (offset.sizes(dims), global.sizes(dims), local.sizes(dims));
-    let target = queue.target();
+    let target = &queue.target;
     let range = NdRange {
         dims,
         offset: offset.as_ref().map(<[usize; 3]>::as_slice),
@@ -309,7 +309,7 @@ pub fn task(
     let queue = queue.object::<Queue>()?;
     let kernel = kernel_for(&queue, kernel)?;
     let (range, kind) = (command::kernel::task(), cl::CL_COMMAND_TASK);
-    let command = command::kernel::launch(queue.target(), &kernel, &range, kind)?;
+    let command = command::kernel::launch(&queue.target, &kernel, &range, kind)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -349,7 +349,7 @@ pub fn native_kernel(
         .collect();
     let bytes = args.input().bytes(args_size).unwrap_or_default().to_vec();
     let function = Callback::new(function, std::ptr::null_mut());
-    let command = command::sync::native(queue.target(), function, bytes, buffers)?;
+    let command = command::sync::native(&queue.target, function, bytes, buffers)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 

@@ -271,7 +271,7 @@ pub fn enqueue_read(
     let (queue, mem) = objects(queue, image)?;
     let region = region(origin, size)?;
     let pitches = (row_pitch, slice_pitch);
-    let command = abi::read_image(queue.target(), &mem, region, pitches, ptr)?;
+    let command = abi::read_image(&queue.target, &mem, region, pitches, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -292,7 +292,7 @@ pub fn enqueue_write(
     let (queue, mem) = objects(queue, image)?;
     let region = region(origin, size)?;
     let pitches = (row_pitch, slice_pitch);
-    let command = abi::write_image(queue.target(), &mem, region, pitches, ptr)?;
+    let command = abi::write_image(&queue.target, &mem, region, pitches, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -311,14 +311,8 @@ pub fn enqueue_copy(
     let (queue, src) = objects(queue, src)?;
     let dst = dst.object::<Mem>()?;
     let (from, to) = (region(src_origin, size)?, region(dst_origin, size)?);
-    let command = command::image::copy(
-        queue.target(),
-        &src,
-        &dst,
-        from.origin,
-        to.origin,
-        from.size,
-    )?;
+    let command =
+        command::image::copy(&queue.target, &src, &dst, from.origin, to.origin, from.size)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -337,7 +331,7 @@ pub fn enqueue_copy_to_buffer(
     let (queue, src) = objects(queue, src)?;
     let dst = dst.object::<Mem>()?;
     let region = region(origin, size)?;
-    let command = command::image::copy_to_buffer(queue.target(), &src, &dst, region, offset)?;
+    let command = command::image::copy_to_buffer(&queue.target, &src, &dst, region, offset)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -356,7 +350,7 @@ pub fn enqueue_copy_from_buffer(
     let (queue, dst) = objects(queue, dst)?;
     let src = src.object::<Mem>()?;
     let region = region(origin, size)?;
-    let command = command::image::copy_from_buffer(queue.target(), &src, &dst, offset, region)?;
+    let command = command::image::copy_from_buffer(&queue.target, &src, &dst, offset, region)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -384,7 +378,7 @@ pub fn enqueue_map(
     }
     // Checked before the map is entered; a queue that refuses the command undoes it.
     abi::wait_list(count, list)?;
-    let (command, mapped) = command::image::map(queue.target(), &mem, flags, region)?;
+    let (command, mapped) = command::image::map(&queue.target, &mem, flags, region)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)?;
     row_pitch.set(mapped.row_pitch);
     slice_pitch.set(mapped.slice_pitch);
@@ -408,6 +402,6 @@ pub fn enqueue_fill(
         return err(cl::CL_INVALID_VALUE, "fill_color is NULL");
     };
     let region = region(origin, size)?;
-    let command = command::image::fill(queue.target(), &mem, colour, region)?;
+    let command = command::image::fill(&queue.target, &mem, colour, region)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }

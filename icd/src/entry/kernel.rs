@@ -173,8 +173,8 @@ pub fn get_suggested_local_work_size(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let kernel = kernel.object::<Kernel>()?;
-    let target = queue.target();
-    if !Arc::ptr_eq(kernel.program().context(), &target.context) {
+    let target = &queue.target;
+    if !Arc::ptr_eq(&kernel.program.context, &target.context) {
         return err(
             cl::CL_INVALID_CONTEXT,
             "the kernel is of another context than the queue",

@@ -54,7 +54,7 @@ pub fn alloc(
 ) -> ClResult<*mut c_void> {
     let context = context.object::<Context>()?;
     let made = svm::alloc(&context, flags, size, alignment)?;
-    Ok(made.address() as *mut c_void)
+    Ok(made.address as *mut c_void)
 }
 
 pub fn free(context: Handle, pointer: Handle) -> ClResult {
@@ -86,7 +86,7 @@ pub fn enqueue_free(
     let pointers = pointers.unwrap_or_default().into_iter();
     let callback = free.map(|free| (Callback::new(free, user_data.as_ptr()), handle));
     let addresses = pointers.map(|pointer| pointer as usize).collect();
-    let command = command::svm::free(queue.target(), addresses, callback)?;
+    let command = command::svm::free(&queue.target, addresses, callback)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -102,7 +102,7 @@ pub fn enqueue_memcpy(
     event: Out<cl_event>,
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
-    let command = abi::svm_memcpy(queue.target(), dst, src, size)?;
+    let command = abi::svm_memcpy(&queue.target, dst, src, size)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -121,7 +121,7 @@ pub fn enqueue_fill(
     let Some(pattern) = pattern.bytes(pattern_size).filter(|p| !p.is_empty()) else {
         return err(cl::CL_INVALID_VALUE, "no pattern");
     };
-    let command = abi::svm_fill(queue.target(), pointer, pattern, size)?;
+    let command = abi::svm_fill(&queue.target, pointer, pattern, size)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -139,7 +139,7 @@ pub fn enqueue_map(
     let queue = queue.object::<Queue>()?;
     // Before anything is entered as mapped.
     abi::wait_list(count, list)?;
-    let command = command::svm::map(queue.target(), flags, pointer.as_ptr(), size)?;
+    let command = command::svm::map(&queue.target, flags, pointer.as_ptr(), size)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -152,7 +152,7 @@ pub fn enqueue_unmap(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     abi::wait_list(count, list)?;
-    let command = command::svm::unmap(queue.target(), pointer.as_ptr())?;
+    let command = command::svm::unmap(&queue.target, pointer.as_ptr())?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -176,6 +176,6 @@ pub fn enqueue_migrate(
         .map(|pointer| pointer as usize)
         .zip(sizes)
         .collect();
-    let command = command::svm::migrate(queue.target(), &ranges, flags)?;
+    let command = command::svm::migrate(&queue.target, &ranges, flags)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }

@@ -25,7 +25,7 @@ fn alloc(
     let context = context.object::<Context>()?;
     let list = abi::properties(properties).unwrap_or_default();
     let made = usm::alloc(&context, place()?, &list, size, alignment)?;
-    Ok(made.address() as *mut c_void)
+    Ok(made.address as *mut c_void)
 }
 
 pub fn host_alloc(
@@ -115,7 +115,7 @@ pub fn enqueue_fill(
         return err(cl::CL_INVALID_VALUE, "no pattern");
     };
     let kind = cl::CL_COMMAND_MEMFILL_INTEL;
-    let command = abi::mem_fill(queue.target(), pointer, pattern, size, kind)?;
+    let command = abi::mem_fill(&queue.target, pointer, pattern, size, kind)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -132,7 +132,7 @@ pub fn enqueue_memcpy(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let kind = cl::CL_COMMAND_MEMCPY_INTEL;
-    let command = abi::memcpy(queue.target(), dst, src, size, kind)?;
+    let command = abi::memcpy(&queue.target, dst, src, size, kind)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 

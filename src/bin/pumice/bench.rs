@@ -111,7 +111,7 @@ pub fn command() -> Command {
 pub fn bench(matches: &ArgMatches) -> Result<(), String> {
     let index = matches.get_one::<usize>("device").copied().unwrap_or(0);
     let platform = Platform::open();
-    let Some(device) = platform.devices().get(index) else {
+    let Some(device) = platform.devices.get(index) else {
         return Err(format!("there is no device {index}; see `pumice info`"));
     };
     let span = matches.get_one::<u64>("milliseconds").copied();
@@ -196,7 +196,7 @@ const ROWS: &[(Row, Measure)] = &[
     }),
     (COPY, |rig| {
         rig.rate(2 * rig.size, || {
-            let target = rig.queue.target();
+            let target = &rig.queue.target;
             let copy = buffer::copy(target, &rig.a, &rig.b, 0, 0, rig.size)?;
             rig.queue.enqueue(copy, &[], false, false)?;
             rig.queue.finish()
@@ -332,7 +332,7 @@ impl Rig {
             kernel.set_arg(index, 4, Some(&number.to_ne_bytes()))?;
             index += 1;
         }
-        let target = self.queue.target();
+        let target = &self.queue.target;
         let range = command::kernel::NdRange {
             dims: 1,
             offset: None,
@@ -346,7 +346,7 @@ impl Rig {
     }
 
     fn write(&self, size: usize) -> ClResult {
-        let target = self.queue.target();
+        let target = &self.queue.target;
         let from = self.host.as_ptr().cast();
         // SAFETY: `host` has more bytes, and outlives the command, which is waited for.
         let write = unsafe { buffer::write(target, self.a.clone(), 0, size, from) }?;
@@ -355,7 +355,7 @@ impl Rig {
     }
 
     fn read_to(&self, mem: &Ref<Mem>, to: &mut [u8]) -> ClResult {
-        let target = self.queue.target();
+        let target = &self.queue.target;
         // SAFETY: the slice is that long, and outlives the command, which is waited for.
         let read =
             unsafe { buffer::read(target, mem.clone(), 0, to.len(), to.as_mut_ptr().cast()) }?;

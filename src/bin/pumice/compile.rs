@@ -111,9 +111,9 @@ fn named(log: &str, file: &str) -> String {
 /// everything.
 fn target(index: Option<usize>, vulkan: bool) -> Result<(Target, Language), String> {
     let platform = Platform::open();
-    match (platform.devices().get(index.unwrap_or(0)), index) {
+    match (platform.devices.get(index.unwrap_or(0)), index) {
         (Some(device), _) => {
-            let target = device.backend().target();
+            let target = device.backend.target();
             let target = match (target.native && vulkan, index) {
                 (false, _) => target.clone(),
                 (true, None) => Target::full(),
@@ -121,7 +121,7 @@ fn target(index: Option<usize>, vulkan: bool) -> Result<(Target, Language), Stri
                     return Err(format!("device {index} takes no Vulkan SPIR-V"))
                 }
             };
-            Ok((target, device.language().clone()))
+            Ok((target, device.language.clone()))
         }
         (None, Some(index)) => Err(format!("there is no device {index}")),
         (None, None) => {

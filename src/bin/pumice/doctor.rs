@@ -52,7 +52,7 @@ pub(super) fn wrong(state: Health, what: impl Into<String>, remedy: impl Into<St
 /// Prints the report.
 pub fn doctor() -> Result<(), String> {
     let platform = Platform::open();
-    let devices = platform.devices();
+    let devices = &platform.devices;
     let tried: Vec<(&Ref<Device>, ClResult)> = devices
         .iter()
         .map(|device| (device, run_kernel(device)))
@@ -314,7 +314,7 @@ fn run_kernel(device: &Ref<Device>) -> ClResult {
     program.build(None, "", None)?;
     let kernel = program.create_kernel("examined")?;
     kernel.set_arg(0, 4, Some(&1i32.to_le_bytes()))?;
-    let target = queue.target();
+    let target = &queue.target;
     let kind = pumice_runtime::cl::CL_COMMAND_TASK;
     let range = command::kernel::task();
     let command = command::kernel::launch(target, &kernel, &range, kind)?;

@@ -17,7 +17,7 @@ pub fn info(all: bool) -> Result<(), String> {
 
 fn write_info(out: &mut dyn Write, all: bool) -> io::Result<()> {
     let platform = Platform::open();
-    let devices = platform.devices();
+    let devices = &platform.devices;
     for (index, device) in devices.iter().enumerate() {
         write_summary(out, index, device)?;
         if all {
@@ -52,7 +52,7 @@ fn size(bytes: u64) -> String {
 
 fn write_summary(out: &mut dyn Write, index: usize, device: &Ref<Device>) -> io::Result<()> {
     let caps = device.caps();
-    let native = device.backend().target().native;
+    let native = device.backend.target().native;
     let kind = match caps.kind {
         DeviceKind::Cpu if native => "processor, without Vulkan",
         DeviceKind::Cpu => "software, through Vulkan",
@@ -60,7 +60,7 @@ fn write_summary(out: &mut dyn Write, index: usize, device: &Ref<Device>) -> io:
         DeviceKind::Gpu => "GPU, through Vulkan",
         DeviceKind::Accelerator => "accelerator, through Vulkan",
     };
-    let (major, minor) = device.features().version();
+    let (major, minor) = device.features.version();
     writeln!(out, "device {index}: {}", caps.name)?;
     writeln!(
         out,
@@ -105,7 +105,7 @@ fn write_details(out: &mut dyn Write, device: &Ref<Device>) -> io::Result<()> {
         "  work-group      up to {} work-items, sub-groups of {}",
         caps.max_work_group_size, caps.subgroup_size
     )?;
-    let quirks = match device.backend().target().native {
+    let quirks = match device.backend.target().native {
         true => native::quirks(caps.driver_uuid),
         false => caps.quirks.clone(),
     };
@@ -116,7 +116,7 @@ fn write_details(out: &mut dyn Write, device: &Ref<Device>) -> io::Result<()> {
         let names: Vec<_> = list.into_iter().map(|(name, _)| name).collect();
         names.join(" ")
     };
-    let features = device.features();
+    let features = &device.features;
     writeln!(out, "  extensions      {}", names(features.extensions()))?;
     writeln!(
         out,

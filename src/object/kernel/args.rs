@@ -89,7 +89,7 @@ impl Kernel {
                 Value::Buffer(self.buffer(value, constant || arg.is_const)?)
             }
             ArgKind::Pipe { .. } => {
-                let mem = self.object(value, Mem::context)?;
+                let mem = self.object(value, |mem: &Mem| &mem.context)?;
                 ensure!(
                     mem.is_pipe(),
                     cl::CL_INVALID_MEM_OBJECT,
@@ -98,7 +98,7 @@ impl Kernel {
                 Value::Buffer(Some(Arc::downgrade(&mem)))
             }
             ArgKind::Queue { .. } => {
-                let queue = self.object(value, DeviceQueue::context);
+                let queue = self.object(value, |queue: &DeviceQueue| &queue.context);
                 Value::Queue(Arc::downgrade(&queue.map_err(
                     |error| match error.code {
                         cl::CL_INVALID_COMMAND_QUEUE => ClError {
@@ -110,14 +110,16 @@ impl Kernel {
                 )?))
             }
             ArgKind::Image(image) => {
-                let mem = self.object(value, Mem::context)?;
+                let mem = self.object(value, |mem: &Mem| &mem.context)?;
                 check_image_type(&mem, &image, arg.access)?;
                 Value::Image(Arc::downgrade(&mem))
             }
             ArgKind::Captured { .. } => {
                 return err(cl::CL_INVALID_ARG_INDEX, "blocks have no such arguments")
             }
-            ArgKind::Sampler { .. } => Value::Sampler(self.object(value, Sampler::context)?.word()),
+            ArgKind::Sampler { .. } => {
+                Value::Sampler(self.object(value, |one: &Sampler| &one.context)?.word())
+            }
         };
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
             *slot = Some(value);
@@ -133,7 +135,7 @@ impl Kernel {
     ) -> ClResult<Ref<T>> {
         let object = handle::lookup::<T>(handle_of(value) as *const c_void)?;
         ensure!(
-            Arc::ptr_eq(context(&object), self.program.context()),
+            Arc::ptr_eq(context(&object), &self.program.context),
             cl::CL_INVALID_CONTEXT,
             "the object belongs to another context"
         );
@@ -146,7 +148,7 @@ impl Kernel {
         if handle_of(value) == 0 {
             return Ok(None);
         }
-        let mem = self.object(value, Mem::context)?;
+        let mem = self.object(value, |mem: &Mem| &mem.context)?;
         ensure!(
             mem.is_buffer(),
             cl::CL_INVALID_MEM_OBJECT,
@@ -179,7 +181,7 @@ pub(super) fn check_image_type(mem: &Mem, wanted: &ImageArg, access: AccessQuali
             cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_IMMUTABLE_EXT
         }
     };
-    if mem.flags() & denied != 0 {
+    if mem.flags & denied != 0 {
         return err(
             cl::CL_INVALID_ARG_VALUE,
             "the image's flags do not allow the access of the argument",
@@ -189,7 +191,7 @@ pub(super) fn check_image_type(mem: &Mem, wanted: &ImageArg, access: AccessQuali
 }
 
 fn before_3_1(on: &OnDevice) -> bool {
-    on.device.features().version() < (3, 1)
+    on.device.features.version() < (3, 1)
 }
 
 /// Returns the handle that `arg_value` points to, 0 where there is none.

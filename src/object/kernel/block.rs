@@ -151,11 +151,11 @@ impl Enqueues {
 
     /// Returns the part of the device-queue state that is the same for all launches.
     fn table(&self, device: &Device) -> Vec<u8> {
-        let caps = device.backend().caps();
+        let caps = device.backend.caps();
         let blocks = self.executable.blocks();
         let mut bytes = vec![0; state::TABLE + blocks.len() * state::ENTRY];
         let mut long = |at: usize, value: u64| put_long(&mut bytes, at, value);
-        long(state::EVENTS, self.on_device.events().address());
+        long(state::EVENTS, self.on_device.events.address());
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         let flags =
             flag(self.rules.precise, state::PRECISE) | flag(self.rules.uniform, state::UNIFORM);

@@ -38,7 +38,7 @@ impl ExecInfo {
             return;
         }
         let known = self.reached.iter().filter_map(Weak::upgrade);
-        let find = |address: &u64| context.addressed().find(memory, *address);
+        let find = |address: &u64| context.addressed.find(memory, *address);
         let addressed = self.device_addresses.iter().filter_map(find);
         launch
             .buffers
@@ -58,10 +58,10 @@ impl Kernel {
             "argument {index} of {} is no pointer to global or constant memory",
             self.name
         );
-        let found = self.program.context().allocations().find(address as usize);
+        let found = self.program.context.allocations.find(address as usize);
         let value = Value::Pointer {
             address,
-            mem: found.map(|(allocation, _)| Arc::downgrade(allocation.mem())),
+            mem: found.map(|(allocation, _)| Arc::downgrade(&allocation.mem)),
         };
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
             *slot = Some(value);
@@ -71,7 +71,7 @@ impl Kernel {
 
     /// Implements clSetKernelArgSVMPointer.
     pub fn set_arg_svm(&self, index: cl_uint, address: usize) -> ClResult {
-        svm::check_supported(self.program.context())?;
+        svm::check_supported(&self.program.context)?;
         self.set_pointer(index, address as u64, cl::CL_INVALID_ARG_VALUE)
     }
 
@@ -83,11 +83,11 @@ impl Kernel {
     /// Returns the memory objects of the allocations that contain the addresses; other addresses
     /// are ignored.
     fn reached(&self, addresses: Vec<usize>) -> Vec<Weak<Object<Mem>>> {
-        let allocations = self.program.context().allocations();
+        let allocations = &self.program.context.allocations;
         addresses
             .into_iter()
             .filter_map(|address| allocations.find(address))
-            .map(|(allocation, _)| Arc::downgrade(allocation.mem()))
+            .map(|(allocation, _)| Arc::downgrade(&allocation.mem))
             .collect()
     }
 
@@ -99,7 +99,7 @@ impl Kernel {
         size: usize,
         value: Option<&[u8]>,
     ) -> ClResult {
-        let context = self.program.context();
+        let context = &self.program.context;
         match param {
             cl::CL_KERNEL_EXEC_INFO_SVM_PTRS | cl::CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL => {
                 svm::check_supported(context)?;
@@ -126,7 +126,7 @@ impl Kernel {
                 };
                 let able = |device: &Ref<Device>| device.usm_capabilities(asked) != 0;
                 ensure!(
-                    context.devices().iter().any(able),
+                    context.devices.iter().any(able),
                     cl::CL_INVALID_OPERATION,
                     "no device of the context supports such allocations"
                 );
@@ -142,7 +142,7 @@ impl Kernel {
                 let system = boolean(size, value)?;
                 let has = |bits: u64| bits & cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM != 0;
                 ensure!(
-                    !system || context.devices().iter().any(|d| has(d.svm_capabilities())),
+                    !system || context.devices.iter().any(|d| has(d.svm_capabilities())),
                     cl::CL_INVALID_OPERATION,
                     "no device of the context reads memory of the host by its address"
                 );

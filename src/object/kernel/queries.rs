@@ -21,7 +21,7 @@ impl Object<Kernel> {
             cl::CL_KERNEL_FUNCTION_NAME => out.write(self.name.as_str()),
             cl::CL_KERNEL_NUM_ARGS => out.write(self.first()?.args.len() as cl_uint),
             cl::CL_KERNEL_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_KERNEL_CONTEXT => out.write(self.program.context().handle()),
+            cl::CL_KERNEL_CONTEXT => out.write(self.program.context.handle()),
             cl::CL_KERNEL_PROGRAM => out.write(self.program.handle()),
             cl::CL_KERNEL_ATTRIBUTES => out.write(self.attributes()?.as_str()),
             _ => unknown(param),
@@ -111,7 +111,7 @@ impl Kernel {
         out: InfoOut<'_>,
     ) -> ClResult<Written> {
         let (on, interface) = self.asked_about(device)?;
-        let caps = on.device.backend().caps();
+        let caps = on.device.backend.caps();
         match param {
             cl::CL_KERNEL_WORK_GROUP_SIZE => {
                 let size = on.executable.code(on.index)?.max_work_group_size();
@@ -141,7 +141,7 @@ impl Kernel {
             }
             cl::CL_KERNEL_PRIVATE_MEM_SIZE => out.write(cl_ulong::from(interface.private_size)),
             // CL_KERNEL_SPILL_MEM_SIZE_INTEL, of which drivers say nothing: what cannot be in registers.
-            0x4109 if on.device.features().subgroups => {
+            0x4109 if on.device.features.subgroups => {
                 out.write(cl_ulong::from(interface.private_size))
             }
             cl::CL_KERNEL_GLOBAL_WORK_SIZE => err(
@@ -167,7 +167,7 @@ impl Kernel {
         out: InfoOut<'_>,
     ) -> ClResult<Written> {
         let (on, interface) = self.asked_about(device)?;
-        if !on.device.features().subgroups {
+        if !on.device.features.subgroups {
             return err(
                 cl::CL_INVALID_OPERATION,
                 "the device does not support sub-groups",

@@ -65,7 +65,7 @@ impl Kernel {
                 enqueues: None,
             },
         );
-        let context = self.program.context();
+        let context = &self.program.context;
         let memory = context.memory_of(device)?;
         // Images that blocks may capture.
         let mut shared = Vec::new();
@@ -114,7 +114,7 @@ impl Kernel {
                         None if *address == 0 => {}
                         None => {
                             // A device address: the buffer may be known by it.
-                            if let Some(mem) = context.addressed().find(memory, *address) {
+                            if let Some(mem) = context.addressed.find(memory, *address) {
                                 launch.buffers.push((mem, interface.access(index)));
                                 continue;
                             }
@@ -135,10 +135,10 @@ impl Kernel {
                 }
                 (ArgKind::Queue { offset }, Value::Queue(queue)) => {
                     let queue = self.alive(index, queue)?;
-                    if !Arc::ptr_eq(queue.device(), device) {
+                    if !Arc::ptr_eq(&queue.device, device) {
                         return self.bad_arg(index, "is a device queue of another device");
                     }
-                    let address = queue.memory().address();
+                    let address = queue.memory.address();
                     put(&mut launch.args, offset, &address.to_ne_bytes());
                 }
                 (ArgKind::Sampler { offset }, Value::Sampler(word)) => {
@@ -202,7 +202,7 @@ impl KernelLaunch {
         mem: &Ref<Mem>,
         access: Access,
     ) -> ClResult {
-        let memory = mem.context().memory_of(device)?;
+        let memory = mem.context.memory_of(device)?;
         mem.check_image(device)?;
         let write = access.writes();
         if arg.sampled.is_some() || arg.storage.is_some() {

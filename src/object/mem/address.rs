@@ -30,7 +30,7 @@ impl Addressed {
     pub fn find(&self, memory: MemoryIndex, address: u64) -> Option<Ref<Mem>> {
         let (found, offset) = self.below(memory, address)?;
         let mem = found.downcast::<Object<Mem>>().ok()?;
-        (offset < mem.size() as u64).then_some(mem)
+        (offset < mem.size as u64).then_some(mem)
     }
 }
 
@@ -47,7 +47,7 @@ impl Mem {
             cl::CL_INVALID_OPERATION,
             "the object was not made with CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT"
         );
-        let devices = self.context.devices().iter();
+        let devices = self.context.devices.iter();
         devices.map(|device| self.device_address(device)).collect()
     }
 }
@@ -55,10 +55,10 @@ impl Mem {
 /// Registers the addresses of a new buffer, if the application may query them.
 pub(super) fn publish(mem: Ref<Mem>) -> ClResult<Ref<Mem>> {
     if mem.is_addressed() {
-        for memory in mem.context.memories().all() {
-            let address = mem.device_address(mem.context.memories().device(memory)?)?;
+        for memory in mem.context.memories.all() {
+            let address = mem.device_address(mem.context.memories.device(memory)?)?;
             let known: Weak<Object<Mem>> = Arc::downgrade(&mem);
-            mem.context.addressed().insert(memory, address, known);
+            mem.context.addressed.insert(memory, address, known);
         }
     }
     Ok(mem)

@@ -114,15 +114,15 @@ impl Mem {
         let fits = |device: &Ref<crate::object::device::Device>| {
             size as u64 <= device.caps().max_alloc_size
         };
-        if !context.devices().iter().any(fits) {
+        if !context.devices.iter().any(fits) {
             return err(
                 cl::CL_INVALID_BUFFER_SIZE,
                 "larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE of every device",
             );
         }
         check_host_ptr(flags, host_ptr)?;
-        if let Some((allocation, offset)) = context.allocations().find(host_ptr as usize) {
-            if size > allocation.size() - offset {
+        if let Some((allocation, offset)) = context.allocations.find(host_ptr as usize) {
+            if size > allocation.size - offset {
                 return err(
                     cl::CL_INVALID_BUFFER_SIZE,
                     "larger than the allocation that host_ptr points into",
@@ -142,10 +142,10 @@ impl Mem {
             // SAFETY: the caller vouches for `size` readable bytes.
             unsafe { std::slice::from_raw_parts(host_ptr as *const u8, size) }
         });
-        let store = Store::new(context.memories(), size as u64, flags, used, initial)?;
+        let store = Store::new(&context.memories, size as u64, flags, used, initial)?;
         if used != 0 {
             let reach = Reach::Store(Arc::downgrade(&store));
-            context.reachable().add(used..used + size, reach);
+            context.reachable.add(used..used + size, reach);
         }
         let kind = cl::CL_MEM_OBJECT_BUFFER;
         address::publish(Self::make(context, kind, flags, size, store, |mem| {
@@ -177,7 +177,7 @@ impl Mem {
         let aligned = |device: &Ref<crate::object::device::Device>| {
             origin.is_multiple_of(device.base_align())
         };
-        if !buffer.context.devices().iter().any(aligned) {
+        if !buffer.context.devices.iter().any(aligned) {
             return err(
                 cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
                 "the origin is aligned for no device of the context",

@@ -59,11 +59,11 @@ pub(super) fn allows(support: &Support, dim: ImageDim, flags: cl_mem_flags) -> b
 /// Returns true if a device has images of this format and geometry with these flags.
 pub(super) fn supports(device: &Device, desc: &ImageDesc, flags: cl_mem_flags) -> bool {
     let found = device
-        .backend()
+        .backend
         .image_formats()
         .iter()
         .find(|support| support.format == desc.format);
-    device.features().images && found.is_some_and(|found| allows(found, desc.dim, flags))
+    device.features.images && found.is_some_and(|found| allows(found, desc.dim, flags))
 }
 
 /// Returns the largest extents of a geometry: width, height, depth and layers; 1 for those that it
@@ -91,7 +91,7 @@ pub(super) fn fits(device: &Device, desc: &ImageDesc) -> bool {
         .try_fold(desc.format.bytes() as u64, |all, n| {
             all.checked_mul(u64::from(*n))
         });
-    device.features().images
+    device.features.images
         && within
         && bytes.is_some_and(|bytes| bytes <= device.caps().max_alloc_size)
 }
@@ -294,14 +294,14 @@ fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(
 
 /// Checks that a device of the context supports the image.
 pub(super) fn check_devices(context: &Context, desc: &ImageDesc, flags: cl_mem_flags) -> ClResult {
-    if !context.devices().iter().any(|device| fits(device, desc)) {
+    if !context.devices.iter().any(|device| fits(device, desc)) {
         return err(
             cl::CL_INVALID_IMAGE_SIZE,
             "larger than every device of the context allows",
         );
     }
     if !context
-        .devices()
+        .devices
         .iter()
         .any(|device| supports(device, desc, flags))
     {

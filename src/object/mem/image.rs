@@ -64,11 +64,11 @@ pub fn supported_formats(
         return err(cl::CL_INVALID_VALUE, format!("image type {kind:#x}"));
     };
     let mut list: Vec<PixelFormat> = Vec::new();
-    for device in context.devices() {
-        if !device.features().images {
+    for device in &context.devices {
+        if !device.features.images {
             continue;
         }
-        for support in device.backend().image_formats() {
+        for support in device.backend.image_formats() {
             if allows(support, dim, flags) && !list.contains(&support.format) {
                 list.push(support.format);
             }
@@ -217,7 +217,7 @@ impl Mem {
         host_ptr: *mut c_void,
     ) -> ClResult<Ref<Self>> {
         check_properties(&properties)?;
-        if !context.devices().iter().any(|d| d.features().images) {
+        if !context.devices.iter().any(|d| d.features.images) {
             return err(
                 cl::CL_INVALID_OPERATION,
                 "no device of the context supports images",
@@ -226,7 +226,7 @@ impl Mem {
         let format = check_format(format)?;
         let flags = match parent {
             Some(parent) => {
-                if !Arc::ptr_eq(parent.context(), context) {
+                if !Arc::ptr_eq(&parent.context, context) {
                     return bad("mem_object is of another context");
                 }
                 if !host_ptr.is_null() {
@@ -266,7 +266,7 @@ impl Mem {
                     // SAFETY: the caller vouches for an image of these extents and pitches.
                     initial = Some(unsafe { transfer::packed(base, size, format.bytes(), y, z) }?);
                 }
-                let all = context.memories();
+                let all = &context.memories;
                 let kept = initial.take_if(|_| all.are_several());
                 let texels = Texels::new(all, desc, kept.map_or(Initial::Nothing, Initial::Bytes));
                 let image = MemImage::new(layout, Backing::Own, texels);
@@ -317,7 +317,7 @@ impl Mem {
             ImageDim::Buffer => Backing::Texels,
             _ => Backing::Rows,
         };
-        let texels = Texels::new(buffer.context.memories(), desc, Initial::Nothing);
+        let texels = Texels::new(&buffer.context.memories, desc, Initial::Nothing);
         let store = buffer.store.clone();
         Ok(Self::make(
             &buffer.context,
@@ -371,7 +371,7 @@ impl Mem {
         }
         let layout = Layout { desc, ..of.layout };
         let mut image = MemImage::new(layout, Backing::Own, of.texels.clone());
-        image.aliases = Some(PerMemory::new(parent.context.memories()));
+        image.aliases = Some(PerMemory::new(&parent.context.memories));
         let (kind, size) = (parent.object_type, parent.size);
         Ok(Self::make(
             &parent.context,
@@ -391,8 +391,8 @@ impl Mem {
     /// Returns the texels in a memory of the context, made if need be.
     pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::DeviceImage>> {
         let image = self.image()?;
-        let all = self.context.memories();
-        let (backend, format) = (all.device(memory)?.backend(), image.desc().format);
+        let all = &self.context.memories;
+        let (backend, format) = (&all.device(memory)?.backend, image.desc().format);
         if image.backing == Backing::Texels {
             let bytes = image.desc().width as usize * image.element();
             let slice = self.slice(memory, 0, bytes as u64)?;
@@ -419,15 +419,15 @@ impl Mem {
         if image.backing != Backing::Rows {
             return self.texels(memory);
         }
-        let target = self.context.memories().device(memory)?;
-        let make = || Ok(target.backend().create_image(image.desc())?);
+        let target = self.context.memories.device(memory)?;
+        let make = || Ok(target.backend.create_image(image.desc())?);
         image.shown.of(queue, make)
     }
 
     /// Checks that images of this format and geometry work on a device, with the flags of this one.
     pub fn check_image(&self, device: &Device) -> ClResult {
         let image = self.image()?;
-        if !self.context.memories().are_several() {
+        if !self.context.memories.are_several() {
             // It would not have been made.
             return Ok(());
         }

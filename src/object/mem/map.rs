@@ -130,7 +130,7 @@ impl Mem {
             m.offset < offset + size && offset < m.offset + m.size
         })?;
         let at = self.origin + offset;
-        let memory = self.store.memory(self.context.memories(), index)?;
+        let memory = self.store.memory(&self.context.memories, index)?;
         let host = self.store.host_ptr;
         let mut mapping = Mapping::new(flags, offset, size);
         match memory.mapped() {
@@ -146,7 +146,7 @@ impl Mem {
             _ => {
                 let (shadow, start) = self
                     .store
-                    .shadow(self.context.memories(), index, at as u64, size as u64)
+                    .shadow(&self.context.memories, index, at as u64, size as u64)
                     .map_err(|error| ClError::new(cl::CL_MAP_FAILURE, error.what))?;
                 let Some(base) = shadow.mapped() else {
                     self.store.release_shadow(&shadow);
@@ -179,9 +179,9 @@ impl Mem {
         slice: Option<Slice>,
     ) {
         if !self.store.svm {
-            let known = slice.filter(|_| !self.context.memories().are_several());
+            let known = slice.filter(|_| !self.context.memories.are_several());
             let reach = Reach::Map(known.map(|slice| (memory, slice)));
-            self.context.reachable().add(mapping.range(), reach);
+            self.context.reachable.add(mapping.range(), reach);
         }
         mappings.push(mapping.clone());
     }
@@ -214,7 +214,7 @@ impl Mem {
 /// Ends a map whose unmap is recorded, so that later commands come after it.
 pub(crate) fn over(mem: &Mem, mapping: &Mapping) {
     if !mem.store.svm {
-        mem.context.reachable().remove(&mapping.range(), true);
+        mem.context.reachable.remove(&mapping.range(), true);
     }
 }
 

@@ -40,7 +40,7 @@ impl Mem {
         let mut mapping = Mapping::new(flags, 0, 0);
         let over_buffer = image.backing != Backing::Own;
         if over_buffer {
-            let memory = self.store.memory(self.context.memories(), index)?;
+            let memory = self.store.memory(&self.context.memories, index)?;
             let fast = !self.store.is_shared()
                 && if self.host_ptr == 0 {
                     memory.host_cached()
@@ -63,10 +63,10 @@ impl Mem {
                 true => mapped.row_pitch * height,
                 false => 0,
             };
-            let target = self.context.memories().device(index)?;
+            let target = self.context.memories.device(index)?;
             let size = (width * height * depth * element) as u64;
             let memory = target
-                .backend()
+                .backend
                 .allocate(size, Placement::HostRead)
                 .map_err(|error| ClError::new(cl::CL_MAP_FAILURE, error.to_string()))?;
             let base = memory

@@ -50,16 +50,22 @@ enum Place<'a> {
 
 /// A memory object.
 pub struct Mem {
-    context: Ref<Context>,
-    object_type: cl_mem_object_type,
-    flags: cl_mem_flags,
-    size: usize,
+    /// CL_MEM_CONTEXT.
+    pub context: Ref<Context>,
+    /// CL_MEM_TYPE.
+    pub object_type: cl_mem_object_type,
+    /// CL_MEM_FLAGS.
+    pub flags: cl_mem_flags,
+    /// CL_MEM_SIZE.
+    pub size: usize,
     host_ptr: usize,
-    properties: Vec<cl_mem_properties>,
+    /// CL_MEM_PROPERTIES: the application's list, or an empty one.
+    pub properties: Vec<cl_mem_properties>,
     parent: Option<Ref<Mem>>,
     /// First byte within the store.
-    origin: usize,
-    store: Arc<Store>,
+    pub origin: usize,
+    /// The store of the bytes.
+    pub store: Arc<Store>,
     /// The image, of images.
     image: Option<Box<image::MemImage>>,
     /// The packets, of pipes.
@@ -147,45 +153,14 @@ impl Mem {
         root.flags & read_only != 0 && !root.written.load(Ordering::Relaxed)
     }
 
-    /// Returns CL_MEM_CONTEXT.
-    pub fn context(&self) -> &Ref<Context> {
-        &self.context
-    }
-
-    /// Returns CL_MEM_TYPE.
-    pub fn object_type(&self) -> cl_mem_object_type {
-        self.object_type
-    }
-
-    /// Returns CL_MEM_FLAGS.
-    pub fn flags(&self) -> cl_mem_flags {
-        self.flags
-    }
-
-    /// Returns CL_MEM_SIZE.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// Returns CL_MEM_HOST_PTR: the application's memory with CL_MEM_USE_HOST_PTR, otherwise null.
     pub fn host_ptr(&self) -> *mut c_void {
         self.host_ptr as *mut c_void
     }
 
-    /// Returns CL_MEM_PROPERTIES: the application's list, or an empty one.
-    pub fn properties(&self) -> &[cl_mem_properties] {
-        &self.properties
-    }
-
     /// Returns CL_MEM_ASSOCIATED_MEMOBJECT.
     pub fn parent(&self) -> Option<&Ref<Mem>> {
         self.parent.as_ref()
-    }
-
-    /// Returns the first byte within the store, which objects over shared virtual memory need not
-    /// begin.
-    pub fn origin(&self) -> usize {
-        self.origin
     }
 
     /// Returns CL_MEM_OFFSET: of a sub-buffer within its buffer, otherwise 0.
@@ -216,21 +191,16 @@ impl Mem {
         self.destructors.lock().push(callback);
     }
 
-    /// Returns the store of the bytes.
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
-    }
-
     /// Returns the device address of its first byte. Allocates device memory if there is none yet.
     pub fn device_address(&self, device: &Ref<Device>) -> ClResult<u64> {
         let memory = self.context.memory_of(device)?;
-        let memory = self.store.memory(self.context.memories(), memory)?;
+        let memory = self.store.memory(&self.context.memories, memory)?;
         Ok(memory.address() + self.origin as u64)
     }
 
     /// Returns a range of the object in a memory of the context.
     pub fn slice(&self, memory: MemoryIndex, offset: u64, size: u64) -> ClResult<Slice> {
-        let memory = self.store.memory(self.context.memories(), memory)?.clone();
+        let memory = self.store.memory(&self.context.memories, memory)?.clone();
         Ok(Slice {
             memory,
             offset: self.origin as u64 + offset,
@@ -246,7 +216,7 @@ impl Mem {
         offset: u64,
         cached: bool,
     ) -> ClResult<Option<usize>> {
-        let memory = self.store.memory(self.context.memories(), memory)?;
+        let memory = self.store.memory(&self.context.memories, memory)?;
         let place = memory.mapped().filter(|_| !cached || memory.host_cached());
         Ok(place.map(|begin| begin.as_ptr() as usize + self.origin + offset as usize))
     }
@@ -270,7 +240,7 @@ impl Mem {
     /// encoded. Waits for devices if contents must be copied ([`Mem::is_prepared`]). Free in
     /// contexts with one memory.
     pub fn prepare(&self, memory: MemoryIndex, part: &Part, touch: Touch) -> ClResult {
-        let all = self.context.memories();
+        let all = &self.context.memories;
         match self.place_of(part)? {
             Place::Rows(rows) => self.store.prepare(all, memory, rows, touch),
             Place::Box(texels, at) => texels.prepare(all, memory, &at, touch),
@@ -311,7 +281,7 @@ impl Drop for Mem {
     fn drop(&mut self) {
         if self.is_buffer() && self.host_ptr != 0 && self.parent.is_none() && !self.store.svm {
             let range = self.host_ptr..self.host_ptr + self.size;
-            self.context.reachable().remove(&range, false);
+            self.context.reachable.remove(&range, false);
         }
         let callbacks = std::mem::take(self.destructors.get_mut());
         if callbacks.is_empty() && self.host_ptr == 0 {

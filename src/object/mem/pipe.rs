@@ -50,7 +50,7 @@ impl Mem {
                 format!("{max_packets} packets of {packet_size} bytes"),
             );
         }
-        let sizes = context.devices().iter();
+        let sizes = context.devices.iter();
         let most = sizes.map(|device| device.caps().max_alloc_size).max();
         let fits = |size: &u64| *size <= most.unwrap_or(0);
         let (size, header) = match (
@@ -70,7 +70,7 @@ impl Mem {
         } else {
             flags | cl::CL_MEM_READ_WRITE
         };
-        let store = Store::new(context.memories(), size, flags, 0, Some(&header))?;
+        let store = Store::new(&context.memories, size, flags, 0, Some(&header))?;
         let kind = cl::CL_MEM_OBJECT_PIPE;
         Ok(Self::make(
             context,

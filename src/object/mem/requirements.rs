@@ -26,7 +26,7 @@ struct Extent {
 fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> ClResult<Layout> {
     let invalid = |error: ClError| ClError::new(cl::CL_INVALID_IMAGE_DESCRIPTOR, error.what);
     let layout = Layout::new(pixel, wanted, Source::Buffer).map_err(invalid)?;
-    let found = context.devices().iter().any(|d| fits(d, &layout.desc));
+    let found = context.devices.iter().any(|d| fits(d, &layout.desc));
     if !found {
         return bad("larger than every device of the context allows");
     }
@@ -64,7 +64,7 @@ fn most(
         };
         dims.iter().map(least).min().unwrap_or(0)
     };
-    let devices = context.devices().iter().filter(|d| d.features().images);
+    let devices = context.devices.iter().filter(|d| d.features.images);
     devices.map(|device| on(device)).max().unwrap_or(0)
 }
 
@@ -88,7 +88,7 @@ pub fn image_requirements(
         cl::CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT,
         cl::CL_IMAGE_REQUIREMENTS_SLICE_PITCH_ALIGNMENT_EXT,
     ];
-    if !context.devices().iter().any(|d| d.features().images) {
+    if !context.devices.iter().any(|d| d.features.images) {
         return err(
             cl::CL_INVALID_OPERATION,
             "no device of the context supports images",

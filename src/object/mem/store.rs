@@ -165,7 +165,7 @@ impl Store {
             cl::CL_INVALID_DEVICE,
             "the device does not share this memory"
         );
-        let backend = device.backend();
+        let backend = &device.backend;
         let caps = backend.caps();
         if let Some(pointer) = NonNull::new(self.host_ptr as *mut u8) {
             let align = caps.host_import_align;
@@ -249,7 +249,7 @@ impl Store {
         let device = all.device(memory)?;
         let room = size.next_power_of_two().clamp(4096, self.size.max(4096));
         let memory = device
-            .backend()
+            .backend
             .allocate(room.max(size), Placement::HostRead)?;
         shadows.push(Shadow {
             memory: memory.clone(),

@@ -42,7 +42,7 @@ impl Mem {
         offset: usize,
         size: usize,
     ) -> Ref<Self> {
-        let whole = allocation.mem();
+        let whole = &allocation.mem;
         let (kind, store) = (cl::CL_MEM_OBJECT_BUFFER, whole.store.clone());
         Self::make(&whole.context, kind, flags, size, store, |mem| {
             mem.host_ptr = whole.host_ptr + offset;
@@ -79,7 +79,7 @@ pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<A
         );
     };
     // SAFETY: the memory is there as long as it lives, and the import keeps it.
-    let memory = unsafe { device.backend().import_host(pointer, owner.size()) }?;
+    let memory = unsafe { device.backend.import_host(pointer, owner.size()) }?;
     if memory.address() != address {
         return err(
             cl::CL_OUT_OF_RESOURCES,

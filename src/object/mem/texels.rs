@@ -78,7 +78,7 @@ impl Texels {
         memory: MemoryIndex,
     ) -> ClResult<&Arc<dyn backend::DeviceImage>> {
         self.images.get_or_make(memory, || {
-            Ok(all.device(memory)?.backend().create_image(&self.desc)?)
+            Ok(all.device(memory)?.backend.create_image(&self.desc)?)
         })
     }
 

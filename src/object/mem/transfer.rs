@@ -17,7 +17,7 @@ pub fn upload(
     offset: u64,
     bytes: &[u8],
 ) -> ClResult {
-    staging::upload(device.backend().as_ref(), memory, offset, bytes)?;
+    staging::upload(device.backend.as_ref(), memory, offset, bytes)?;
     Ok(())
 }
 
@@ -46,15 +46,11 @@ pub fn between(
             return upload(to, dst, range.start, bytes);
         }
     }
-    let mut down = Staging::new(
-        from.backend().as_ref(),
-        CHUNK.min(size),
-        Placement::HostRead,
-    )?;
+    let mut down = Staging::new(from.backend.as_ref(), CHUNK.min(size), Placement::HostRead)?;
     let mut up = match dst.mapped() {
         Some(_) => None,
         None => Some(Staging::new(
-            to.backend().as_ref(),
+            to.backend.as_ref(),
             CHUNK.min(size),
             Placement::HostWrite,
         )?),
@@ -187,7 +183,7 @@ fn copy_box(
     };
     let parts = split(whole.size, element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let backend = device.backend().as_ref();
+    let backend = device.backend.as_ref();
     let mut staging = Staging::new(backend, largest.unwrap_or(1), placement)?;
     for part in parts {
         let size = volume(part.size, element);

@@ -103,7 +103,7 @@ impl Program {
         let mut spec_constants = self.spec_constants.lock().clone();
         match &self.origin {
             Origin::Source(text) => {
-                let (module, log) = compile::compile_source(text, &[], options, device.language());
+                let (module, log) = compile::compile_source(text, &[], options, &device.language);
                 build.log = log;
                 let Some(module) = module else { return build };
                 build.linkables = vec![module.into()];
@@ -126,7 +126,7 @@ impl Program {
                     merged.merge_link_options(&old);
                     merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
                 }
-                if let Some(executable) = executable::of_binary(binary, device.backend(), &merged) {
+                if let Some(executable) = executable::of_binary(binary, &device.backend, &merged) {
                     build.succeed(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
                     build.executable = Some(Arc::new(executable));
                     return build;
@@ -149,7 +149,7 @@ impl Program {
             let linkable = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
                     let (linkable, log) =
-                        linkable::compile_source(text, headers, options, device.language());
+                        linkable::compile_source(text, headers, options, &device.language);
                     build.log = log;
                     linkable
                 }
@@ -249,7 +249,7 @@ impl Object<Program> {
         }
         let mut texts = Vec::with_capacity(headers.len());
         for (name, header) in headers {
-            if !Arc::ptr_eq(header.context(), &self.context) {
+            if !Arc::ptr_eq(&header.context, &self.context) {
                 return err(
                     cl::CL_INVALID_CONTEXT,
                     "a header program is of another context",
@@ -277,7 +277,7 @@ impl Object<Program> {
 
 /// Checks that the device has the capabilities of a module. The error is the text of the build log.
 fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
-    compile::check::capabilities::check(words, &device.features().spirv_capabilities())
+    compile::check::capabilities::check(words, &device.features.spirv_capabilities())
 }
 
 /// Returns SPIR-V modules in the form that can be linked.
@@ -293,7 +293,7 @@ pub(super) fn make_executable(
 ) -> DeviceBuild {
     let built = linkable::for_executable(&build.linkables).and_then(|modules| {
         build.linkables = linkables(&modules);
-        Executable::build(device.backend(), &modules, spec_constants, options)
+        Executable::build(&device.backend, &modules, spec_constants, options)
     });
     match built {
         Ok(executable) => {

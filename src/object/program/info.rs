@@ -94,7 +94,7 @@ impl Program {
                     (&build.executable, binary.parsed_options())
                 {
                     let key = executable::key(
-                        device.backend().as_ref(),
+                        device.backend.as_ref(),
                         &binary.modules,
                         &spec_constants,
                         &options,
@@ -105,7 +105,7 @@ impl Program {
                         objects: executable.objects().to_vec(),
                     });
                 }
-                binary.to_bytes(device.backend().as_ref())
+                binary.to_bytes(device.backend.as_ref())
             })
             .collect()
     }

@@ -25,7 +25,7 @@ pub fn link(
     notify: Option<Callback<ObjectFn>>,
 ) -> ClResult<(*mut c_void, ClResult)> {
     let devices = match devices {
-        None => context.devices().to_vec(),
+        None => context.devices.to_vec(),
         Some(list) => list.to_vec(),
     };
     for device in &devices {
@@ -36,7 +36,7 @@ pub fn link(
     }
     if inputs
         .iter()
-        .any(|input| !Arc::ptr_eq(input.context(), context))
+        .any(|input| !Arc::ptr_eq(&input.context, context))
     {
         return err(
             cl::CL_INVALID_CONTEXT,

@@ -33,7 +33,7 @@ impl Recorder for InQueue<'_> {
     }
 
     fn print_buffer(&mut self, sites: &Arc<Vec<PrintfSite>>) -> ClResult<PrintBuffer> {
-        let device = self.queue.target.device.backend();
+        let device = &self.queue.target.device.backend;
         self.state.printing.take(device.as_ref(), sites)
     }
 
@@ -71,7 +71,7 @@ impl Object<Queue> {
         let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
             uses.push(Use {
-                slice: mem.slice(index, 0, mem.size() as u64)?,
+                slice: mem.slice(index, 0, mem.size as u64)?,
                 write: access.writes(),
             });
         }

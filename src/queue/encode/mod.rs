@@ -186,7 +186,7 @@ impl Object<Queue> {
             Work::Native(kernel) => {
                 let op = Op::Call {
                     work: kernel.clone(),
-                    uses: kernel.uses(),
+                    uses: &kernel.uses,
                 };
                 self.record_one(state, op, how)
             }
@@ -262,7 +262,7 @@ impl Object<Queue> {
 
     /// Counts a recorded copy or fill within the device's memory.
     pub(super) fn note_copy(&self, state: &mut QueueState, bytes: u64) {
-        let fast = self.target.device.backend().caps().fast_copies;
+        let fast = self.target.device.backend.caps().fast_copies;
         state.note_work(if fast { bytes / 8 } else { bytes });
     }
 
@@ -323,11 +323,7 @@ impl Object<Queue> {
     /// Returns memory of the host as the device's, if the device can access all of it.
     pub(super) fn host_slice(&self, range: std::ops::Range<usize>) -> Option<Slice> {
         let size = (range.end - range.start) as u64;
-        let memory = self
-            .target
-            .device
-            .backend()
-            .host_memory(range.start, size)?;
+        let memory = self.target.device.backend.host_memory(range.start, size)?;
         Some(Slice {
             memory,
             offset: 0,
@@ -398,7 +394,7 @@ impl Object<Queue> {
         let value = state.stream.open_value();
         let pool = if up { &mut state.up } else { &mut state.down };
         let timeline = self.progress.timeline.as_ref();
-        pool.take(self.target.device.backend(), size, value, timeline)
+        pool.take(&self.target.device.backend, size, value, timeline)
     }
 
     /// Allocates mapped memory that kernels of the open batch read, or write for later ones of the
@@ -406,7 +402,7 @@ impl Object<Queue> {
     pub(super) fn argument_piece(&self, state: &mut QueueState, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
         let timeline = self.progress.timeline.as_ref();
-        let device = self.target.device.backend();
+        let device = &self.target.device.backend;
         state.args.take_any(device, size, value, timeline)
     }
 }

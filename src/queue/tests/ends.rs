@@ -114,7 +114,7 @@ fn a_map_that_fails_takes_no_other_along() {
         let mem = bench.filled(&[1; 64]);
         let user = Event::user(bench.context.clone());
         let map = |flags, size, wait: &[Ref<Event>]| {
-            let target = queue.target();
+            let target = &queue.target;
             let (command, pointer) = map::map_buffer(target, &mem, flags, 0, size).unwrap();
             (sent(&queue, command, wait), pointer)
         };
@@ -126,7 +126,7 @@ fn a_map_that_fails_takes_no_other_along() {
         assert_eq!(mem.map_count(), 1);
         // SAFETY: mapped for 32 bytes.
         unsafe { std::ptr::write_bytes(pointer as *mut u8, 7, 32) };
-        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
         assert_eq!(sent(&queue, command, &[]).wait(), 0);
         assert_eq!(mem.map_count(), 0);
         let mut expected = [1; 64];

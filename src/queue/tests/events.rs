@@ -254,7 +254,7 @@ fn blocking_writes_are_over_for_what_comes_later() {
         let command = write(&queue, &mem, 0, &[7; 64]);
         queue.enqueue(command, &[], true, false).unwrap();
         assert_eq!(bench.fake.submits(), before, "nothing waits");
-        let copy = buffer::copy(queue.target(), &mem, &other, 0, 0, 64).unwrap();
+        let copy = buffer::copy(&queue.target, &mem, &other, 0, 0, 64).unwrap();
         sent(&queue, copy, &[]).wait();
         assert_eq!(contents(&queue, &other), [7; 64]);
     }

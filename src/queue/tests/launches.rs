@@ -53,7 +53,7 @@ fn launches_are_cut_into_dispatches_that_know_their_place() {
         local: Some(&[8, 4]),
     };
     let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-    let command = nd_range(queue.target(), launch(&bench, &face, args), &range, kind)
+    let command = nd_range(&queue.target, launch(&bench, &face, args), &range, kind)
         .and_then(LaunchPlan::make_pipelines)
         .unwrap();
     queue.enqueue(command, &[], false, false).unwrap();
@@ -92,7 +92,7 @@ fn launches_are_cut_into_dispatches_that_know_their_place() {
         local: None,
     };
     let command = nd_range(
-        queue.target(),
+        &queue.target,
         launch(&bench, &face, vec![0; 32]),
         &range,
         kind,
@@ -100,7 +100,7 @@ fn launches_are_cut_into_dispatches_that_know_their_place() {
     .and_then(LaunchPlan::make_pipelines)
     .unwrap();
     let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
-    assert_eq!((event.wait(), event.command_type()), (0, kind));
+    assert_eq!((event.wait(), event.command_type), (0, kind));
     assert!(bench.fake.launched().is_empty());
 }
 
@@ -120,7 +120,7 @@ fn arguments_that_do_not_fit_lie_in_a_buffer() {
     };
     let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
     let command = nd_range(
-        queue.target(),
+        &queue.target,
         launch(&bench, &face, args.clone()),
         &range,
         kind,
@@ -154,7 +154,7 @@ fn writes_after_a_barrier_read_what_it_waited_for() {
             local: None,
         };
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-        let command = nd_range(one.target(), kernel, &range, kind)
+        let command = nd_range(&one.target, kernel, &range, kind)
             .and_then(LaunchPlan::make_pipelines)
             .unwrap();
         let written = sent(&one, command, &[]);

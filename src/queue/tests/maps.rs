@@ -9,39 +9,39 @@ fn maps() {
         let queue = bench.queue(0);
         let mem = bench.filled(&(0..64).collect::<Vec<u8>>());
         let (command, pointer) =
-            map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 8, 16).unwrap();
+            map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 8, 16).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
         // SAFETY: mapped for 16 bytes.
         let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 16) };
         assert_eq!(seen, (8..24).collect::<Vec<u8>>());
         // An overlapping map lies at the same place.
         let flags = cl::CL_MAP_WRITE;
-        let (command, other) = map::map_buffer(queue.target(), &mem, flags, 10, 4).unwrap();
+        let (command, other) = map::map_buffer(&queue.target, &mem, flags, 10, 4).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
         assert_eq!(other as usize, pointer as usize + 2);
         assert_eq!(mem.map_count(), 2);
-        let again = map::map_buffer(queue.target(), &mem, flags, 13, 4);
+        let again = map::map_buffer(&queue.target, &mem, flags, 13, 4);
         assert_eq!(code(again.map(|_| ())), cl::CL_INVALID_OPERATION);
         // SAFETY: mapped for 4 bytes.
         unsafe { std::ptr::write_bytes(other as *mut u8, 99, 4) };
         assert_eq!(
-            code(map::unmap(queue.target(), &mem, 5 as *mut c_void).map(|_| ())),
+            code(map::unmap(&queue.target, &mem, 5 as *mut c_void).map(|_| ())),
             cl::CL_INVALID_VALUE
         );
-        let command = map::unmap(queue.target(), &mem, other).unwrap();
+        let command = map::unmap(&queue.target, &mem, other).unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
-        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
         assert_eq!(mem.map_count(), 0);
         let mut expected: Vec<u8> = (0..64).collect();
         expected[10..14].fill(99);
         assert_eq!(contents(&queue, &mem), expected);
         let flags = cl::CL_MAP_WRITE_INVALIDATE_REGION;
-        let (command, pointer) = map::map_buffer(queue.target(), &mem, flags, 0, 64).unwrap();
+        let (command, pointer) = map::map_buffer(&queue.target, &mem, flags, 0, 64).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
         // SAFETY: mapped for 64 bytes.
         unsafe { std::ptr::write_bytes(pointer as *mut u8, 1, 64) };
-        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
         let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
         assert_eq!(event.wait(), 0);
         assert_eq!(contents(&queue, &mem), [1; 64]);
@@ -57,13 +57,13 @@ fn small_maps_of_idle_memory() {
         let mem = bench.filled(&(0..200).collect::<Vec<u8>>());
         let before = bench.fake.submits();
         let (command, pointer) =
-            map::map_buffer(queue.target(), &mem, cl::CL_MAP_WRITE, 5, 150).unwrap();
+            map::map_buffer(&queue.target, &mem, cl::CL_MAP_WRITE, 5, 150).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
         // SAFETY: mapped for 150 bytes.
         let seen = unsafe { std::slice::from_raw_parts_mut(pointer as *mut u8, 150) };
         assert_eq!(seen, (5..155).collect::<Vec<u8>>());
         seen.fill(9);
-        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
         let mut expected: Vec<u8> = (0..200).collect();
         expected[5..155].fill(9);
@@ -74,7 +74,7 @@ fn small_maps_of_idle_memory() {
             .enqueue(fill(&queue, &mem, 3), &[], false, false)
             .unwrap();
         let (command, pointer) =
-            map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 200).unwrap();
+            map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 0, 200).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
         // SAFETY: mapped for 200 bytes.
         let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 200) };
@@ -93,11 +93,11 @@ fn blocking_maps_and_reads_submit_nothing() {
         let mem = bench.filled(&[0; 64]);
         let map = |queue: &Ref<Queue>, wait: &[Ref<Event>]| {
             let (command, pointer) =
-                map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+                map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 0, 64).unwrap();
             queue.enqueue(command, wait, true, true).unwrap();
             // SAFETY: mapped for 64 bytes.
             let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) }.to_vec();
-            let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+            let command = map::unmap(&queue.target, &mem, pointer).unwrap();
             queue.enqueue(command, &[], false, false).unwrap();
             seen
         };
@@ -132,7 +132,7 @@ fn maps_of_new_queues_wait_for_left_writes() {
         one.enqueue(command, &[], true, false).unwrap();
         let two = bench.queue(flags);
         let (command, pointer) =
-            map::map_buffer(two.target(), &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
+            map::map_buffer(&two.target, &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
         let mapped = sent(&two, command, &[]);
         two.flush();
         std::thread::sleep(Duration::from_millis(10));
@@ -199,7 +199,7 @@ fn maps_of_application_memory_derive_from_it() {
             .enqueue(fill(&queue, &sub, 7), &[], false, false)
             .unwrap();
         let (command, pointer) = map::map_buffer(
-            queue.target(),
+            &queue.target,
             &sub,
             cl::CL_MAP_READ | cl::CL_MAP_WRITE,
             4,
@@ -214,7 +214,7 @@ fn maps_of_application_memory_derive_from_it() {
             assert_eq!(*(pointer as *const u8), 7);
             *(pointer as *mut u8) = 8;
         }
-        let command = map::unmap(queue.target(), &sub, pointer).unwrap();
+        let command = map::unmap(&queue.target, &sub, pointer).unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
         let mut expected = vec![3u8; 512];
         expected[128..192].fill(7);
@@ -235,9 +235,9 @@ fn maps_last_until_their_unmap_may_be_done() {
         let user = Event::user(bench.context.clone());
         bench.fake.stop();
         let (command, pointer) =
-            map::map_buffer(two.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+            map::map_buffer(&two.target, &mem, cl::CL_MAP_READ, 0, 64).unwrap();
         sent(&two, command, &[]);
-        let unmap = map::unmap(one.target(), &mem, pointer).unwrap();
+        let unmap = map::unmap(&one.target, &mem, pointer).unwrap();
         let unmapped = sent(&one, unmap, std::slice::from_ref(&user));
         // SAFETY: mapped for 64 bytes.
         let source = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) };
@@ -258,15 +258,14 @@ fn unmaps_are_of_maps_that_are_there() {
     let queue = bench.queue(0);
     let mem = bench.filled(&[1; 64]);
     let user = Event::user(bench.context.clone());
-    let (command, pointer) =
-        map::map_buffer(queue.target(), &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
+    let (command, pointer) = map::map_buffer(&queue.target, &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
     queue.enqueue(command, &[], true, false).unwrap();
     // SAFETY: mapped for 64 bytes.
     unsafe { std::ptr::write_bytes(pointer as *mut u8, 7, 64) };
-    let (command, again) = map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+    let (command, again) = map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 0, 64).unwrap();
     assert_eq!(pointer, again);
     let failed = sent(&queue, command, std::slice::from_ref(&user));
-    let unmap = map::unmap(queue.target(), &mem, pointer).unwrap();
+    let unmap = map::unmap(&queue.target, &mem, pointer).unwrap();
     let unmapped = sent(&queue, unmap, &[]);
     user.set_user_status(-1).unwrap();
     assert!(failed.wait() < 0);

@@ -53,7 +53,7 @@ fn sub_buffers_are_written_by_two_devices_at_a_time() {
         pair.fakes[0].stop();
         pair.fakes[1].stop();
         for (on, half) in halves.iter().enumerate() {
-            let command = buffer::fill(pair.queues[on].target(), half, &[on as u8 + 1], 0, 256);
+            let command = buffer::fill(&pair.queues[on].target, half, &[on as u8 + 1], 0, 256);
             pair.go(on, command.unwrap());
             pair.queues[on].flush();
         }
@@ -77,7 +77,7 @@ fn copies_read_what_the_other_device_wrote() {
     pair.go(0, write(&pair.queues[0], &a, 0, &bytes));
     pair.go(1, fill(&pair.queues[1], &b, 5));
     pair.finish();
-    let copy = buffer::copy(pair.queues[1].target(), &a, &b, 10, 20, 100).unwrap();
+    let copy = buffer::copy(&pair.queues[1].target, &a, &b, 10, 20, 100).unwrap();
     pair.go(1, copy);
     pair.finish();
     let mut expected = vec![5; 300];
@@ -93,7 +93,7 @@ fn migration_brings_contents_or_leaves_them() {
     pair.go(0, fill(&pair.queues[0], &buffer, 3));
     pair.finish();
     let list = || vec![buffer.clone()];
-    let command = map::migrate(pair.queues[1].target(), list(), 0).unwrap();
+    let command = map::migrate(&pair.queues[1].target, list(), 0).unwrap();
     pair.go(1, command);
     pair.finish();
     assert_eq!(contents(&pair.queues[1], &buffer), [3; 64]);
@@ -102,12 +102,12 @@ fn migration_brings_contents_or_leaves_them() {
     pair.go(0, fill(&pair.queues[0], &buffer, 4));
     pair.finish();
     for flags in [host, host | undefined] {
-        let command = map::migrate(pair.queues[1].target(), list(), flags).unwrap();
+        let command = map::migrate(&pair.queues[1].target, list(), flags).unwrap();
         pair.go(1, command);
         pair.finish();
         assert_eq!(contents(&pair.queues[0], &buffer), [4; 64]);
     }
-    let command = map::migrate(pair.queues[1].target(), list(), undefined).unwrap();
+    let command = map::migrate(&pair.queues[1].target, list(), undefined).unwrap();
     pair.go(1, command);
     pair.finish();
     // Whatever they are, they are the same for both now, and what is written holds.
@@ -119,7 +119,7 @@ fn migration_brings_contents_or_leaves_them() {
     pair.finish();
     assert_eq!(contents(&pair.queues[0], &buffer)[8..16], [7; 8]);
     assert_eq!(
-        code(map::migrate(pair.queues[1].target(), list(), 1 << 9)),
+        code(map::migrate(&pair.queues[1].target, list(), 1 << 9)),
         cl::CL_INVALID_VALUE
     );
 }
@@ -135,7 +135,7 @@ fn sub_devices_share_their_memory() {
     let other = Device::for_tests(other);
     let devices = vec![part.clone(), other.clone(), whole.clone(), within.clone()];
     let context = Context::new(devices, vec![], None).unwrap();
-    assert_eq!(context.memories().count(), 2);
+    assert_eq!(context.memories.count(), 2);
     // SAFETY: no host pointer.
     let buffer = unsafe { Mem::buffer(&context, vec![], 0, 64, std::ptr::null_mut()) }.unwrap();
     let at = |device: &Ref<Device>| buffer.device_address(device).unwrap();
@@ -152,22 +152,22 @@ fn shared_virtual_memory_is_at_one_address() {
         pair.fakes[1].replay_by(ways, refusals);
         let one = alloc(&pair.context, 0, 1000, 0).unwrap();
         let two = alloc(&pair.context, 0, 1000, 4096).unwrap();
-        assert!(two.address().is_multiple_of(4096));
-        assert!(two.address().abs_diff(one.address()) >= 1000);
-        let mem = one.mem();
-        for device in pair.context.devices() {
-            assert_eq!(mem.device_address(device).unwrap(), one.address() as u64);
+        assert!(two.address.is_multiple_of(4096));
+        assert!(two.address.abs_diff(one.address) >= 1000);
+        let mem = &one.mem;
+        for device in &pair.context.devices {
+            assert_eq!(mem.device_address(device).unwrap(), one.address as u64);
         }
-        let at = |offset: usize| (one.address() + offset) as *mut u8;
+        let at = |offset: usize| (one.address + offset) as *mut u8;
         // SAFETY: the allocation.
-        let command = unsafe { svm::svm_fill(pair.queues[0].target(), at(0).cast(), &[5], 1000) };
+        let command = unsafe { svm::svm_fill(&pair.queues[0].target, at(0).cast(), &[5], 1000) };
         pair.go(0, command.unwrap());
         pair.finish();
         // Each device in turn sees, and changes, what the other left.
         for round in 0..6u8 {
             let queue = &pair.queues[usize::from(round) % 2];
             let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
-            let command = svm::map(queue.target(), flags, at(8).cast(), 16).unwrap();
+            let command = svm::map(&queue.target, flags, at(8).cast(), 16).unwrap();
             queue.enqueue(command, &[], true, false).unwrap();
             // SAFETY: mapped.
             unsafe {
@@ -176,7 +176,7 @@ fn shared_virtual_memory_is_at_one_address() {
                 assert_eq!(at(10).read(), 5);
                 at(9).write(10 * (round + 1));
             }
-            let command = svm::unmap(queue.target(), at(8).cast()).unwrap();
+            let command = svm::unmap(&queue.target, at(8).cast()).unwrap();
             queue.enqueue(command, &[], false, false).unwrap();
             queue.finish().unwrap();
         }
@@ -185,7 +185,7 @@ fn shared_virtual_memory_is_at_one_address() {
         for queue in &pair.queues {
             assert_eq!(contents(queue, mem), expected);
         }
-        let (first, second) = (one.address(), two.address());
+        let (first, second) = (one.address, two.address);
         drop((one, two));
         free(&pair.context, first);
         free(&pair.context, second);
@@ -201,10 +201,10 @@ fn fine_grained_memory_is_the_hosts() {
     let pair = Pair::new(Reach::Cached);
     let flags = cl::CL_MEM_SVM_FINE_GRAIN_BUFFER;
     let one = alloc(&pair.context, flags, 4096, 0).unwrap();
-    let at = one.address() as *mut u8;
+    let at = one.address as *mut u8;
     for (on, queue) in pair.queues.iter().enumerate() {
         // SAFETY: the allocation.
-        let command = unsafe { svm::svm_fill(queue.target(), at.cast(), &[on as u8 + 7], 100) };
+        let command = unsafe { svm::svm_fill(&queue.target, at.cast(), &[on as u8 + 7], 100) };
         pair.go(on, command.unwrap());
         pair.finish();
         // SAFETY: the host's own memory; nothing writes it now.
@@ -213,15 +213,15 @@ fn fine_grained_memory_is_the_hosts() {
             at.add(100).write(on as u8 + 50);
         }
         assert_eq!(
-            contents(&pair.queues[1 - on], one.mem())[99..101],
+            contents(&pair.queues[1 - on], &one.mem)[99..101],
             [on as u8 + 7, on as u8 + 50]
         );
     }
-    let address = one.address();
+    let address = one.address;
     drop(one);
     free(&pair.context, address);
     pair.fakes[1].replay_by(&[ReplayKind::Whole, ReplayKind::Pieces], 0);
-    let other = Context::new(pair.context.devices().to_vec(), vec![], None).unwrap();
+    let other = Context::new(pair.context.devices.to_vec(), vec![], None).unwrap();
     assert!(alloc(&other, flags, 4096, 0).is_err());
     assert!(alloc(&other, 0, 4096, 0).is_ok());
 }

@@ -12,7 +12,7 @@ fn memcpy(queue: &Queue, dst: usize, src: usize, size: usize) -> Command {
     // SAFETY: the tests keep both sides valid.
     unsafe {
         svm::svm_memcpy(
-            queue.target(),
+            &queue.target,
             dst as *mut c_void,
             src as *const c_void,
             size,
@@ -27,31 +27,31 @@ fn maps_bring_the_bytes_and_take_them_back() {
         let bench = Bench::new(reach);
         let queue = bench.queue(0);
         let one = fresh(&bench, 64);
-        let at = |offset: usize| (one.address() + offset) as *mut u8;
+        let at = |offset: usize| (one.address + offset) as *mut u8;
         // SAFETY: the allocation.
-        let command = unsafe { svm::svm_fill(queue.target(), at(0).cast(), &[5], 64) }.unwrap();
+        let command = unsafe { svm::svm_fill(&queue.target, at(0).cast(), &[5], 64) }.unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
         let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
-        let command = svm::map(queue.target(), flags, at(8).cast(), 16).unwrap();
+        let command = svm::map(&queue.target, flags, at(8).cast(), 16).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
-        assert_eq!(one.mem().map_count(), 1);
+        assert_eq!(one.mem.map_count(), 1);
         // SAFETY: mapped.
         unsafe {
             assert_eq!(at(8).read(), 5, "{reach:?}");
             assert_eq!(at(23).read(), 5);
             at(9).write(77);
         }
-        let command = svm::unmap(queue.target(), at(8).cast()).unwrap();
+        let command = svm::unmap(&queue.target, at(8).cast()).unwrap();
         queue.enqueue(command, &[], false, false).unwrap();
-        assert_eq!(one.mem().map_count(), 0);
+        assert_eq!(one.mem.map_count(), 0);
         let mut expected = [5; 64];
         expected[9] = 77;
-        assert_eq!(contents(&queue, one.mem()), expected);
+        assert_eq!(contents(&queue, &one.mem), expected);
         // Not mapped: nothing to do.
-        let command = svm::unmap(queue.target(), at(8).cast()).unwrap();
+        let command = svm::unmap(&queue.target, at(8).cast()).unwrap();
         queue.enqueue(command, &[], true, false).unwrap();
-        free(&bench.context, one.address());
-        assert!(bench.context.allocations().find(one.address()).is_none());
+        free(&bench.context, one.address);
+        assert!(bench.context.allocations.find(one.address).is_none());
     }
 }
 
@@ -68,13 +68,13 @@ fn copies_between_all_kinds_of_memory_keep_their_order() {
             let base = source.as_ptr() as usize;
             let (p, q) = (first.as_mut_ptr() as usize, second.as_mut_ptr() as usize);
             for command in [
-                memcpy(&queue, a.address(), base, 1000),
-                memcpy(&queue, b.address() + 10, a.address(), 500),
-                memcpy(&queue, p, b.address(), 600),
+                memcpy(&queue, a.address, base, 1000),
+                memcpy(&queue, b.address + 10, a.address, 500),
+                memcpy(&queue, p, b.address, 600),
                 memcpy(&queue, q + 100, p, 600),
                 // What the copies before have left must be seen, and must have been read by them.
-                memcpy(&queue, a.address() + 200, q + 100, 300),
-                memcpy(&queue, p, a.address(), 1000),
+                memcpy(&queue, a.address + 200, q + 100, 300),
+                memcpy(&queue, p, a.address, 1000),
             ] {
                 queue.enqueue(command, &[], false, false).unwrap();
             }
@@ -95,18 +95,18 @@ fn freeing_waits_for_its_turn() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(0);
     let one = fresh(&bench, 64);
-    let address = one.address();
+    let address = one.address;
     drop(one);
     let gate = Event::user(bench.context.clone());
-    let command = svm::free(queue.target(), vec![address], None).unwrap();
+    let command = svm::free(&queue.target, vec![address], None).unwrap();
     let event = queue
         .enqueue(command, std::slice::from_ref(&gate), false, true)
         .unwrap()
         .unwrap();
-    assert!(bench.context.allocations().find(address).is_some());
+    assert!(bench.context.allocations.find(address).is_some());
     gate.set_user_status(0).unwrap();
     assert_eq!(event.wait(), 0);
-    assert!(bench.context.allocations().find(address).is_none());
+    assert!(bench.context.allocations.find(address).is_none());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn buffers_over_allocations_share_their_bytes() {
         let one = fresh(&bench, 256);
         let make = |offset: usize, size: usize| {
             let flags = cl::CL_MEM_USE_HOST_PTR;
-            let pointer = (one.address() + offset) as *mut c_void;
+            let pointer = (one.address + offset) as *mut c_void;
             // SAFETY: the allocation lives long enough.
             unsafe { Mem::buffer(&bench.context, vec![], flags, size, pointer) }
         };
@@ -125,19 +125,19 @@ fn buffers_over_allocations_share_their_bytes() {
         assert_eq!(code(make(128, 129)), cl::CL_INVALID_BUFFER_SIZE);
         let half = make(128, 128).unwrap();
         assert!(half.uses_svm_pointer());
-        assert_eq!(half.host_ptr() as usize, one.address() + 128);
+        assert_eq!(half.host_ptr() as usize, one.address + 128);
         queue
-            .enqueue(fill(&queue, one.mem(), 1), &[], false, false)
+            .enqueue(fill(&queue, &one.mem, 1), &[], false, false)
             .unwrap();
         queue
             .enqueue(fill(&queue, &half, 2), &[], false, false)
             .unwrap();
         let mut expected = [1; 256];
         expected[128..].fill(2);
-        assert_eq!(contents(&queue, one.mem()), expected);
+        assert_eq!(contents(&queue, &one.mem), expected);
         let (command, pointer) =
-            map::map_buffer(queue.target(), &half, cl::CL_MAP_READ, 4, 8).unwrap();
-        assert_eq!(pointer as usize, one.address() + 132);
+            map::map_buffer(&queue.target, &half, cl::CL_MAP_READ, 4, 8).unwrap();
+        assert_eq!(pointer as usize, one.address + 132);
         queue.enqueue(command, &[], true, false).unwrap();
         // SAFETY: mapped.
         assert_eq!(unsafe { (pointer as *const u8).read() }, 2);
