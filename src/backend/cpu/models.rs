@@ -148,7 +148,9 @@ fn waits_for_two_values_end() {
         });
         timeline.advance(1);
         timeline.advance(2);
-        threads.map(|thread| thread.join().expect("no panic"));
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
     });
 }
 

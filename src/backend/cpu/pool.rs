@@ -356,7 +356,7 @@ mod tests {
     struct Door {
         open: crate::util::lock::Mutex<bool, { rank::EVENT }>,
         changed: parking_lot::Condvar,
-        through: AtomicUsize,
+        through: std::sync::atomic::AtomicUsize,
     }
 
     struct Waits(Arc<Door>);
