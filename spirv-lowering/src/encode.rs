@@ -402,14 +402,7 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         w.u8(code as u8);
         w.u32(offset);
     });
-    for v in [
-        i.push_size,
-        i.arg_buffer_size,
-        i.local_size,
-        i.private_size,
-        i.resume_bytes,
-        i.parts,
-    ] {
+    for v in [i.push_size, i.arg_buffer_size, i.local_size, i.private_size] {
         w.u32(v);
     }
     write_attributes(w, &i.attributes);
@@ -448,11 +441,8 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             r.u32()?,
         ))
     })?;
-    let [push_size, arg_buffer_size, local_size, private_size, resume_bytes, parts] =
-        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
-    if parts > MOST_PARTS {
-        return Err(DecodeError::Field);
-    }
+    let [push_size, arg_buffer_size, local_size, private_size] =
+        [r.u32()?, r.u32()?, r.u32()?, r.u32()?];
     let attributes = read_attributes(r)?;
     let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, waits, uses_indirect_pointers] = [
         r.bool()?,
@@ -487,8 +477,6 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         arg_buffer_size,
         local_size,
         private_size,
-        resume_bytes,
-        parts,
         attributes,
         uses_printf,
         uses_barrier,
@@ -714,8 +702,6 @@ mod tests {
                 arg_buffer_size: 0,
                 local_size: 64,
                 private_size: 0,
-                resume_bytes: 0,
-                parts: 3,
                 attributes: KernelAttributes {
                     role: KernelRole::Finalizer,
                     required_work_group_size: Some([8, 8, 1]),

@@ -12,9 +12,9 @@
 //! # Specialisation constants
 //!
 //! 0, 1, 2: work-group size x, y, z (32-bit unsigned). 3, where [`KernelInterface::guarded`]:
-//! work-items beyond [`Implicit::GlobalEnd`] end at once (0: there are none). 4: see
-//! [`SPEC_RESUME`]. 5: see [`SPEC_PART`]. Local-memory arguments: one 32-bit constant each, their
-//! size in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
+//! work-items beyond [`Implicit::GlobalEnd`] end at once (0: there are none). Local-memory arguments:
+//! one 32-bit constant each, their size in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id
+//! recorded in [`ArgKind::Local`].
 //!
 //! # Images and samplers
 //!
@@ -28,25 +28,12 @@
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
 /// The specialisation constant id of the test for work-items beyond the ND-range: 0 (off) or 1.
 pub const SPEC_GUARD: u32 = 3;
-/// The specialisation constant id of a switch: 1 lets long loops continue in further dispatches, 2
-/// lets those of a single work-item; 0 does not. See [`KernelInterface::resume_bytes`].
-pub const SPEC_RESUME: u32 = 4;
-/// The specialisation constant id of the part of the kernel to run, where
-/// [`KernelInterface::parts`] says that there are several.
-pub const SPEC_PART: u32 = 5;
-/// The most parts of a kernel.
-pub const MOST_PARTS: u32 = 64;
 /// The first specialisation constant id for the sizes of local-memory arguments.
 pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
 
 /// The alignment of local-memory arguments in bytes: that of the largest type of OpenCL C,
 /// double16.
 pub const LOCAL_ARG_ALIGN: u32 = 128;
-
-/// The bytes before the records in the memory behind [`Implicit::ResumeState`].
-pub const RESUME_HEADER: u32 = 1024;
-/// The most dispatches that may follow the first one: their numbers of work-groups fit the header.
-pub const RESUME_ROUNDS: u32 = RESUME_HEADER / 16 - 2;
 
 /// A value that the runtime supplies with every dispatch, if the kernel uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,11 +63,6 @@ pub enum Implicit {
     GlobalEnd,
     /// u32: get_work_dim.
     WorkDim,
-    /// u64: device address of the state to resume loops with, see
-    /// [`KernelInterface::resume_bytes`].
-    ResumeState,
-    /// u32 x 3: number of work-groups of the dispatch.
-    ResumeGroups,
     /// u32 x 3: the upper halves of get_global_offset, like those below for launches beyond 32 bits
     /// (`passes::wide_range`).
     GlobalOffsetHigh,
@@ -92,7 +74,7 @@ pub enum Implicit {
 
 impl Implicit {
     /// All implicit arguments, in the order in which they are laid out.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 15] = [
         Self::ArgBuffer,
         Self::ProgramGlobals,
         Self::PrintfBuffer,
@@ -105,8 +87,6 @@ impl Implicit {
         Self::GlobalBase,
         Self::GlobalEnd,
         Self::WorkDim,
-        Self::ResumeState,
-        Self::ResumeGroups,
         Self::GlobalOffsetHigh,
         Self::GlobalSizeHigh,
         Self::GroupOffsetHigh,
@@ -115,11 +95,7 @@ impl Implicit {
     /// Returns the size in bytes.
     pub fn size(self) -> u32 {
         match self {
-            Self::ArgBuffer
-            | Self::ProgramGlobals
-            | Self::PrintfBuffer
-            | Self::EnqueueState
-            | Self::ResumeState => 8,
+            Self::ArgBuffer | Self::ProgramGlobals | Self::PrintfBuffer | Self::EnqueueState => 8,
             Self::WorkDim => 4,
             _ => 12,
         }
@@ -439,16 +415,6 @@ pub struct KernelInterface {
     /// ([`may_wait`](crate::analysis::waits::may_wait)). Then a work-group size that the
     /// application gives must not be changed, as work-items of one sub-group may run in step.
     pub waits: bool,
-    /// The bytes of a work-item's record for resuming loops, or 0 without that. Long loops can
-    /// continue in further dispatches of the same size. Before the first dispatch a record begins
-    /// with the words 1 and 0. The records, ordered by work-group and local id, lie
-    /// [`RESUME_HEADER`] bytes after [`Implicit::ResumeState`]. Before them there are 16 bytes for
-    /// each dispatch: the numbers of work-groups that it needs, the first of which is 0 until a
-    /// work-item asks for it. Only with [`SPEC_RESUME`], and for launches of one dispatch.
-    pub resume_bytes: u32,
-    /// The parts of the kernel that are dispatched one after the other over the whole ND-range; 0
-    /// and 1: it is in one piece.
-    pub parts: u32,
     /// Set if the kernel may write to memory through pointers that are not its arguments (pointers
     /// loaded from memory): hazards cannot be derived from its arguments.
     pub uses_indirect_pointers: bool,

@@ -66,18 +66,6 @@ pub struct Quirks {
     /// Memory is accessed an element at a time, whatever the vector, so that one 64-bit access costs
     /// less than two of 32 bits.
     pub long_words: bool,
-    /// Compile time grows with the square of the number of stored components. Kernels with very many
-    /// are split into parts ([`split_parts`](crate::passes::quirks::split_parts)).
-    pub long_lines: bool,
-    /// The number of iterations of all loops of a work-item after which the driver ends its loops, or
-    /// 0 without such a limit.
-    pub loop_limit: u32,
-    /// Lanes of a sub-group without a work-item take part in control flow, and their loads return 0
-    /// ([`inactive_lanes`](crate::passes::quirks::inactive_lanes)).
-    pub inactive_lanes: bool,
-    /// Values of a loop are computed again for work-items that have left it while others iterate
-    /// ([`loop_results`](crate::passes::quirks::loop_results)).
-    pub loop_results: bool,
     /// Loops whose limit is a negation end too soon
     /// ([`unsigned_compares`](crate::passes::quirks::unsigned_compares)).
     pub negated_bounds: bool,
@@ -90,9 +78,6 @@ pub struct Quirks {
     /// Trip counts are computed by a division of constants, even where the induction variable wraps
     /// around or is rounded ([`divided_trip_counts`](crate::passes::quirks::divided_trip_counts)).
     pub divided_trip_counts: bool,
-    /// An integer atomic whose operand has the bits of a float is compiled as one of floats
-    /// ([`atomic_floats`](crate::passes::quirks::atomic_floats)).
-    pub atomic_floats: bool,
     /// `x * 0` is folded to 0 and `x + 0` to `x`
     /// ([`opaque_zeros`](crate::passes::quirks::opaque_zeros)).
     pub constant_zeros: bool,
@@ -281,13 +266,7 @@ impl Target {
                 constant_zeros: true,
                 fences_wait: true,
                 long_words: true,
-                long_lines: true,
-                loop_limit: 65535,
-                inactive_lanes: true,
-                loop_results: true,
-                extended_compares: true,
                 divided_trip_counts: true,
-                atomic_floats: true,
                 ..Quirks::default()
             },
             ..Self::full()

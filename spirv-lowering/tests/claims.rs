@@ -85,7 +85,6 @@ fn run(case: &Case, claimed: &Claimed, lanes: u32) -> Result<Vec<FalseClaim>, in
         func: &claimed.pieces.first().ok_or_else(missing)?.func,
         interface: &claimed.interface,
         guard: false,
-        resume: 0,
     };
     let claims = (claimed.pieces.as_slice(), claimed.packing.order());
     let options = RunOptions {

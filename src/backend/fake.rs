@@ -422,7 +422,6 @@ impl Stream for FakeStream {
         self.open.unordered |= order == OrderRule::Unordered;
         let step = match op {
             // Nothing runs here, so nothing asks for it.
-            Op::DispatchIndirect { .. } => return Ok(None),
             Op::Dispatch {
                 pipeline,
                 groups,

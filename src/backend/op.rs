@@ -122,22 +122,6 @@ pub enum Op<'a> {
         /// everything.
         touches_anything: bool,
     },
-    /// The same with as many work-groups as stand in memory, three 32-bit words, when it is the dispatch's turn; and so on
-    /// one after another for each 16 bytes of that memory.
-    DispatchIndirect {
-        #[allow(missing_docs)]
-        pipeline: &'a Arc<dyn Pipeline>,
-        /// Written by earlier operations or before submission.
-        groups: &'a Slice,
-        #[allow(missing_docs)]
-        push: &'a [u8],
-        #[allow(missing_docs)]
-        uses: &'a [Use],
-        #[allow(missing_docs)]
-        bindings: &'a [Binding],
-        #[allow(missing_docs)]
-        touches_anything: bool,
-    },
     /// Copies within device memory. Source and destination do not overlap.
     Copy {
         #[allow(missing_docs)]

@@ -19,7 +19,7 @@ use crate::object::grid::IndexSpace;
 use crate::object::kernel::Kernel;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_RESUME};
+use spirv_lowering::interface::SPEC_GUARD;
 
 /// The index space of a launch, as the application gives it. Slices have `dims` elements or more.
 #[derive(Debug, Clone, Copy)]
@@ -236,26 +236,24 @@ type Run = (u64, u32, u32);
 
 /// The dispatches that one launch may take. At 65,535 work-groups each, the least that a device takes along an axis,
 /// that many last for longer than anybody waits.
-const MOST_PARTS: usize = 1 << 17;
+const MOST_DISPATCHES: usize = 1 << 17;
 
 /// Fails with CL_OUT_OF_RESOURCES if a launch takes more dispatches than a queue should ever get,
 /// before any of them is created.
-fn check_parts(axes: &[SmallVec<[Run; 2]>; 3], steps: u32) -> ClResult {
-    let parts = axes
-        .iter()
-        .map(|runs| runs.len())
-        .fold(steps.max(1) as usize, usize::saturating_mul);
-    if parts > MOST_PARTS {
+fn check_dispatches(axes: &[SmallVec<[Run; 2]>; 3]) -> ClResult {
+    let runs = axes.iter().map(|runs| runs.len());
+    let count = runs.fold(1, usize::saturating_mul);
+    if count > MOST_DISPATCHES {
         return err(
             cl::CL_OUT_OF_RESOURCES,
-            format!("the launch takes {parts} dispatches, more than the {MOST_PARTS} of one command: fewer, or larger, work-groups would do"),
+            format!("the launch takes {count} dispatches, more than the {MOST_DISPATCHES} of one command: fewer, or larger, work-groups would do"),
         );
     }
     Ok(())
 }
 
 /// Returns the runs of an axis, within each of which 32 bits number the work-items. `guard`: the
-/// last work-group is a full one, too. Where they are more than [`MOST_PARTS`], one more than that,
+/// last work-group is a full one, too. Where they are more than [`MOST_DISPATCHES`], one more than that,
 /// and not all.
 fn runs(global: u64, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run; 2]> {
     let size = u64::from(local);
@@ -267,7 +265,7 @@ fn runs(global: u64, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run;
     let max_groups = max_groups.min(u32::MAX / local);
     let mut runs = SmallVec::new();
     let mut first = 0;
-    while first < full && runs.len() <= MOST_PARTS {
+    while first < full && runs.len() <= MOST_DISPATCHES {
         let count = u32::try_from(full - first).map_or(max_groups, |left| left.min(max_groups));
         runs.push((first, count, local));
         first += u64::from(count);
@@ -276,19 +274,6 @@ fn runs(global: u64, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run;
         runs.push((full, 1, (global % size) as u32));
     }
     runs
-}
-
-/// Returns how many dispatches shall follow the first one of a launch for the sake of long loops.
-/// Each that is not needed costs a little, and each one needed takes its time for every work-item;
-/// large launches cannot have such loops and end soon.
-fn resumes(global: &[u64; 3]) -> u32 {
-    let items = global.iter().fold(1u64, |all, &n| all.saturating_mul(n));
-    match items {
-        0..=64 => RESUME_ROUNDS.min(40),
-        65..=1024 => 16,
-        1025..=16384 => 4,
-        _ => 0,
-    }
 }
 
 /// Checks that the memory objects of a launch are of the queue's context, and begin where its
@@ -378,16 +363,7 @@ pub fn nd_range(
             *axis = runs(*global, *local, *max, guard);
         }
     }
-    let single = axes.iter().all(|runs| runs.len() == 1);
-    let resumes = match interface.resume_bytes {
-        0 => None,
-        _ => Some(if single { resumes(&global) } else { 0 }),
-    };
-    constants.extend(resumes.map(|count| {
-        let alone = global.iter().all(|&n| n == 1);
-        (SPEC_RESUME, u32::from(count > 0) << u32::from(alone))
-    }));
-    check_parts(&axes, interface.parts)?;
+    check_dispatches(&axes)?;
     Ok(LaunchPlan {
         kernel,
         kind,
@@ -395,7 +371,6 @@ pub fn nd_range(
         space,
         axes,
         constants,
-        resumes: resumes.unwrap_or(0),
     })
 }
 
@@ -570,16 +545,12 @@ mod tests {
     fn launches_of_too_many_dispatches_are_refused() {
         let axis = |groups| runs(groups, 1, 65535, false);
         let one = || axis(1);
-        assert!(check_parts(&[axis(u32::MAX.into()), one(), one()], 1).is_ok());
-        assert!(check_parts(&[axis(1 << 20), axis(1 << 20), one()], 1).is_ok());
-        let code = |axes, steps| check_parts(&axes, steps).err().map(|e| e.code);
+        assert!(check_dispatches(&[axis(u32::MAX.into()), one(), one()]).is_ok());
+        assert!(check_dispatches(&[axis(1 << 20), axis(1 << 20), one()]).is_ok());
+        let code = |axes| check_dispatches(&axes).err().map(|e| e.code);
         let refused = Some(cl::CL_OUT_OF_RESOURCES);
         assert_eq!(
-            code([axis(u32::MAX.into()), one(), axis(u32::MAX.into())], 1),
-            refused
-        );
-        assert_eq!(
-            code([axis(u32::MAX.into()), one(), one()], u32::MAX),
+            code([axis(u32::MAX.into()), one(), axis(u32::MAX.into())]),
             refused
         );
     }
@@ -617,9 +588,9 @@ mod tests {
         assert_eq!(all.as_slice(), &[(0, u32::MAX, 1), (u32::MAX.into(), 1, 1)]);
         // Too many dispatches are not even written down.
         let all = runs(u64::MAX, 1, 65535, false);
-        assert_eq!(all.len(), MOST_PARTS + 1);
+        assert_eq!(all.len(), MOST_DISPATCHES + 1);
         let one = || runs(1, 1, 65535, false);
-        let code = check_parts(&[all, one(), one()], 1).err().map(|e| e.code);
+        let code = check_dispatches(&[all, one(), one()]).err().map(|e| e.code);
         assert_eq!(code, Some(cl::CL_OUT_OF_RESOURCES));
     }
 

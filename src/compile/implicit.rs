@@ -14,8 +14,6 @@ pub struct ImplicitValues {
     pub printf: u64,
     /// The device address of the state for kernels that enqueue.
     pub enqueue: u64,
-    /// The device address of the state for loops that continue in further dispatches.
-    pub resume: u64,
     /// The value of get_work_dim.
     pub dims: u32,
     /// The value of get_global_offset.
@@ -40,10 +38,9 @@ impl ImplicitValues {
                 Implicit::ProgramGlobals => put(push, at, &self.globals.to_le_bytes()),
                 Implicit::PrintfBuffer => put(push, at, &self.printf.to_le_bytes()),
                 Implicit::EnqueueState => put(push, at, &self.enqueue.to_le_bytes()),
-                Implicit::ResumeState => put(push, at, &self.resume.to_le_bytes()),
                 Implicit::GlobalOffset => put3(push, at, low(self.offset)),
                 Implicit::GlobalSize => put3(push, at, low(self.global)),
-                Implicit::NumGroups | Implicit::ResumeGroups => put3(push, at, self.groups),
+                Implicit::NumGroups => put3(push, at, self.groups),
                 Implicit::EnqueuedLocalSize => put3(push, at, self.local),
                 Implicit::GroupOffset => put3(push, at, low(self.first_group)),
                 Implicit::GlobalOffsetHigh => put3(push, at, high(self.offset)),

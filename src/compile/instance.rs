@@ -16,7 +16,6 @@ use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, 
 use crate::backend::{Slice, Use};
 use crate::util::leaving::Call;
 use crate::util::thread;
-use spirv_lowering::interface::{SPEC_PART, SPEC_RESUME};
 use spirv_lowering::ir::module::PrintfSite;
 use std::any::Any;
 use std::sync::Arc;
@@ -177,26 +176,16 @@ fn run(
     };
     values.write(interface, &mut push);
     let mut stream = SpareStream::new(device)?;
-    for part in 0..interface.parts.max(1) {
-        let mut constants = Vec::new();
-        if interface.resume_bytes > 0 {
-            constants.push((SPEC_RESUME, 0));
-        }
-        if interface.parts > 1 {
-            constants.push((SPEC_PART, part));
-            stream.barrier()?;
-        }
-        let pipeline = kernel.code.specialise(local, &constants, 1)?;
-        let op = Op::Dispatch {
-            pipeline: &pipeline,
-            groups: [1; 3],
-            push: &push,
-            uses: &uses,
-            bindings: &[],
-            touches_anything: true,
-        };
-        stream.record(op, OrderRule::InOrder, false)?;
-    }
+    let pipeline = kernel.code.specialise(local, &[], 1)?;
+    let op = Op::Dispatch {
+        pipeline: &pipeline,
+        groups: [1; 3],
+        push: &push,
+        uses: &uses,
+        bindings: &[],
+        touches_anything: true,
+    };
+    stream.record(op, OrderRule::InOrder, false)?;
     let value = stream.submit(false)?;
     stream.timeline().clone().wait(value, None)?;
     stream.give_back();

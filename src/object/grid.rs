@@ -50,8 +50,6 @@ pub struct Grid {
     pub groups: [u32; 3],
     /// The dispatches for the device.
     pub dispatches: SmallVec<[Dispatch; 1]>,
-    /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
-    pub resumes: u32,
 }
 
 /// One dispatch of a launch.
@@ -62,8 +60,6 @@ pub struct Dispatch {
     pub groups: [u32; 3],
     /// First work-group, in groups of the whole launch.
     pub first_group: [u64; 3],
-    /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
-    pub part: u32,
 }
 
 impl Grid {

@@ -1,4 +1,4 @@
-//! Loops that run for long. Some drivers count iterations and abandon a work-item's loops (see `unroll_loops`).
+//! Loops that run for long. Some drivers count iterations and abandon a work-item's loops: lavapipe before Mesa 25.
 
 use pumice_tests::Setup;
 

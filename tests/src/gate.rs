@@ -9,14 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// The source of a kernel that waits for a flag in shared virtual memory. It looks often in each iteration, as llvmpipe ends
-/// loops after some number of iterations, which takes 5 s where each looks once.
+/// The source of a kernel that waits for a flag in shared virtual memory.
 pub const GATE: &str = "
-#define LOOK open |= atomic_load_explicit(flag, memory_order_acquire, memory_scope_all_svm_devices);
-#define FOUR(x) x x x x
 kernel void gate(global atomic_int *flag) {
-    int open = 0;
-    do { FOUR(FOUR(FOUR(FOUR(LOOK)))) } while (open == 0);
+    while (atomic_load_explicit(flag, memory_order_acquire, memory_scope_all_svm_devices) == 0) {}
 }";
 
 /// Options to build [`GATE`] with.

@@ -1,41 +1,12 @@
 //! Bounds the trip counts of loops from constants.
 
-use super::cfg::Cfg;
-use super::dom::DomTree;
-use super::loops::{Loop, LoopForest, LoopId};
-use crate::ir::entity::{Block, FuncId, Value};
+use super::loops::Loop;
+use crate::ir::entity::{Block, Value};
 use crate::ir::fold::{fold, sext};
 use crate::ir::function::{Function, Terminator, ValueDef};
 use crate::ir::op::{Effect, IntCond, Op};
 use crate::ir::types::Type;
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-
-/// Returns an upper bound of a loop's iterations over the whole kernel, or `u64::MAX` if none is
-/// known.
-pub fn over_kernel(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
-    or(func, forest, id, u64::MAX)
-}
-
-/// Returns the bound of [`over_kernel`], with `unknown` for each loop whose trip count has no
-/// bound.
-pub fn or(func: &Function, forest: &LoopForest, id: LoopId, unknown: u64) -> u64 {
-    let mut total = 1u64;
-    let mut at = Some(id);
-    while let Some(id) = at {
-        total = total.saturating_mul(trips(func, &forest.loops[id]).unwrap_or(unknown));
-        at = forest.loops[id].parent;
-    }
-    total
-}
-
-/// Returns an upper bound of the iterations of the outermost of some nested loops during one run of
-/// the innermost.
-pub fn within(func: &Function, loops: &[&Loop]) -> u64 {
-    loops.iter().fold(1, |all, lp| {
-        all.saturating_mul(trips(func, lp).unwrap_or(u64::MAX))
-    })
-}
 
 /// Returns an upper bound of a loop's trip count. It is taken from an exit that every iteration
 /// passes: one that compares an induction variable of constant begin and step with a constant, or
@@ -234,29 +205,4 @@ fn counter(func: &Function, lp: &Loop, value: Value) -> Option<(Value, u64)> {
         ValueDef::Param(block, _) if block == lp.header => Some((x, func.as_const(y)?)),
         _ => None,
     }
-}
-
-/// Returns the iterations in one run of a function. A call of a shared function counts as one,
-/// beside the iterations of that function. Loops without a bound count once.
-pub fn with_calls(func: &Function, shared: &FxHashMap<FuncId, u64>) -> u64 {
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-    let runs = |block: Block| {
-        let around = forest.innermost(block);
-        around.map_or(1, |id| or(func, &forest, id, 1))
-    };
-    let loops = forest.loops.values().map(|lp| runs(lp.header));
-    let calls = func.layout.iter().map(|&block| {
-        let each = func.blocks[block].insts.iter().filter_map(|&inst| {
-            let Op::Call(callee) = func.insts[inst].op else {
-                return None;
-            };
-            Some(shared.get(&callee)?.saturating_add(1))
-        });
-        match each.fold(0, u64::saturating_add) {
-            0 => 0,
-            each => each.saturating_mul(runs(block)),
-        }
-    });
-    loops.chain(calls).fold(0, u64::saturating_add)
 }

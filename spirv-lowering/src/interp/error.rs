@@ -67,9 +67,6 @@ pub enum Error {
     /// A work-item reached an `unreachable` terminator.
     #[error("{0}: an unreachable place was reached")]
     Unreachable(String),
-    /// Loops that are resumed by further dispatches did not end within the limit.
-    #[error("loops go on after the last dispatch")]
-    Rounds,
     /// The module uses something that the interpreter does not support.
     #[error("{0} is not interpreted")]
     NotInterpreted(String),

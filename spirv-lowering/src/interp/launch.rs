@@ -342,10 +342,9 @@ impl<'a> Machine<'a> {
         let range = &self.range;
         Some(match which {
             Implicit::ProgramGlobals => self.memory.globals()?,
-            Implicit::ArgBuffer
-            | Implicit::PrintfBuffer
-            | Implicit::EnqueueState
-            | Implicit::ResumeState => *self.addresses.get(&which)?,
+            Implicit::ArgBuffer | Implicit::PrintfBuffer | Implicit::EnqueueState => {
+                *self.addresses.get(&which)?
+            }
             Implicit::GlobalOffset => range.offset[d].into(),
             Implicit::GlobalSize => range.global[d].into(),
             Implicit::NumGroups => range.groups(d).into(),
@@ -354,7 +353,6 @@ impl<'a> Machine<'a> {
             Implicit::GlobalBase => self.base(d).into(),
             Implicit::GlobalEnd => range.offset[d].wrapping_add(range.global[d]).into(),
             Implicit::WorkDim => range.dims.into(),
-            Implicit::ResumeGroups => self.dispatch.groups[d].into(),
             // A range of 32 bits, whatever the kernel is ready for.
             Implicit::GlobalOffsetHigh | Implicit::GlobalSizeHigh | Implicit::GroupOffsetHigh => 0,
         })

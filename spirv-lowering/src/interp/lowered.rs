@@ -11,8 +11,7 @@ use super::printf::read_records;
 use super::scalar::Scalar;
 use crate::claims::{Claims, FalseClaim, Order};
 use crate::interface::{
-    ArgKind, Implicit, KernelInterface, LOCAL_ARG_ALIGN, RESUME_HEADER, RESUME_ROUNDS, SPEC_GUARD,
-    SPEC_LOCAL_SIZE, SPEC_PART, SPEC_RESUME,
+    ArgKind, Implicit, KernelInterface, LOCAL_ARG_ALIGN, SPEC_GUARD, SPEC_LOCAL_SIZE,
 };
 use crate::ir::function::Function;
 use crate::ir::module::{EntryPoint, Module};
@@ -36,9 +35,6 @@ pub struct Lowered<'a> {
     /// Rounds the number of work-groups up, so that work-items beyond the ND-range must end at once
     /// ([`KernelInterface::guarded`]).
     pub guard: bool,
-    /// Dispatches again until all loops have ended ([`KernelInterface::resume_bytes`]). 0: once; 2:
-    /// as for work-items alone.
-    pub resume: u32,
 }
 
 /// Runs a kernel's function after any number of passes.
@@ -96,74 +92,43 @@ fn run_with(
         }],
         false => range.dispatches(),
     };
-    let resume = if uses.resume { lowered.resume } else { 0 };
-    let parts = if uses.part { interface.parts.max(1) } else { 1 };
     let mut outcome = Outcome::default();
     for dispatch in dispatches {
-        let items: u64 = (0..3)
-            .map(|d| u64::from(dispatch.groups[d]) * u64::from(dispatch.local[d]))
-            .product();
-        let state = (resume != 0).then(|| {
-            let record = interface.resume_bytes as usize;
-            let mut bytes = vec![0; RESUME_HEADER as usize + record * items as usize];
-            for at in (RESUME_HEADER as usize..bytes.len()).step_by(record.max(1)) {
-                bytes[at] = 1;
-            }
-            memory.add(bytes, 128)
-        });
-        for part in 0..parts {
-            let mut round = 0u32;
-            loop {
-                let mut machine =
-                    Machine::new(lowered.module, lowered.func, range, &mut *memory, options)?;
-                machine.steps = outcome.steps;
-                machine.bind_kernel(lowered.kernel, args)?;
-                machine.arg_block = block.clone();
-                machine.bindings = bindings.clone();
-                for (arg, kind) in args.iter().zip(interface.args.iter().map(|a| a.kind)) {
-                    if let (&Arg::Local(size), ArgKind::Local { spec_id }) = (arg, kind) {
-                        let size = args::rounded(size) as u32;
-                        machine.specs.insert(spec_id, size.max(LOCAL_ARG_ALIGN));
-                    }
-                }
-                for (id, size) in SPEC_LOCAL_SIZE.into_iter().zip(dispatch.local) {
-                    machine.specs.insert(id, size);
-                }
-                machine.specs.insert(SPEC_GUARD, lowered.guard.into());
-                machine.specs.insert(SPEC_RESUME, resume);
-                machine.specs.insert(SPEC_PART, part);
-                let addresses = [
-                    (Implicit::ArgBuffer, buffer),
-                    (Implicit::PrintfBuffer, printf),
-                    (Implicit::ResumeState, state.or(uses.resume.then_some(0))),
-                ];
-                for (which, address) in addresses {
-                    if let Some(address) = address {
-                        machine.addresses.insert(which, address);
-                    }
-                }
-                if let Some((pieces, order, _)) = &claims {
-                    let checker = Checker::new(pieces, *order, options.subgroup_size);
-                    machine.claims = Some(checker);
-                }
-                group::run_dispatch(&mut machine, dispatch)?;
-                if let (Some((.., found)), Some(checker)) = (&mut claims, machine.claims.take()) {
-                    found.extend(checker.found);
-                }
-                let done = machine.finish();
-                outcome.steps = done.steps;
-                outcome.printf.extend(done.printf);
-                let Some(state) = state else { break };
-                round += 1;
-                let wanted = memory.read(state + 16 * u64::from(round), 4);
-                if wanted.unwrap_or_default().bits == 0 {
-                    break;
-                }
-                if round > RESUME_ROUNDS {
-                    return Err(Error::Rounds);
-                }
+        let mut machine = Machine::new(lowered.module, lowered.func, range, &mut *memory, options)?;
+        machine.steps = outcome.steps;
+        machine.bind_kernel(lowered.kernel, args)?;
+        machine.arg_block = block.clone();
+        machine.bindings = bindings.clone();
+        for (arg, kind) in args.iter().zip(interface.args.iter().map(|a| a.kind)) {
+            if let (&Arg::Local(size), ArgKind::Local { spec_id }) = (arg, kind) {
+                let size = args::rounded(size) as u32;
+                machine.specs.insert(spec_id, size.max(LOCAL_ARG_ALIGN));
             }
         }
+        for (id, size) in SPEC_LOCAL_SIZE.into_iter().zip(dispatch.local) {
+            machine.specs.insert(id, size);
+        }
+        machine.specs.insert(SPEC_GUARD, lowered.guard.into());
+        let addresses = [
+            (Implicit::ArgBuffer, buffer),
+            (Implicit::PrintfBuffer, printf),
+        ];
+        for (which, address) in addresses {
+            if let Some(address) = address {
+                machine.addresses.insert(which, address);
+            }
+        }
+        if let Some((pieces, order, _)) = &claims {
+            let checker = Checker::new(pieces, *order, options.subgroup_size);
+            machine.claims = Some(checker);
+        }
+        group::run_dispatch(&mut machine, dispatch)?;
+        if let (Some((.., found)), Some(checker)) = (&mut claims, machine.claims.take()) {
+            found.extend(checker.found);
+        }
+        let done = machine.finish();
+        outcome.steps = done.steps;
+        outcome.printf.extend(done.printf);
     }
     if let Some(printf) = printf {
         outcome.printf.extend(read_records(memory, printf));
@@ -176,8 +141,6 @@ fn run_with(
 struct Uses {
     arg_buffer: bool,
     printf: bool,
-    resume: bool,
-    part: bool,
 }
 
 impl Uses {
@@ -188,8 +151,6 @@ impl Uses {
                 match func.insts[inst].op {
                     Op::Implicit(Implicit::ArgBuffer, _) => uses.arg_buffer = true,
                     Op::Implicit(Implicit::PrintfBuffer, _) => uses.printf = true,
-                    Op::Implicit(Implicit::ResumeState, _) => uses.resume = true,
-                    Op::SpecSize(SPEC_PART) => uses.part = true,
                     _ => {}
                 }
             }

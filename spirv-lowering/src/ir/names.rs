@@ -91,7 +91,7 @@ names!(Implicit {
     EnqueueState "enqueue_state",
     GlobalOffset "global_offset", GlobalSize "global_size", NumGroups "num_groups",
     EnqueuedLocalSize "enqueued_local_size", GroupOffset "group_offset", GlobalBase "global_base", GlobalEnd "global_end",
-    WorkDim "work_dim", ResumeState "resume_state", ResumeGroups "resume_groups",
+    WorkDim "work_dim",
     GlobalOffsetHigh "global_offset_high", GlobalSizeHigh "global_size_high", GroupOffsetHigh "group_offset_high",
 });
 

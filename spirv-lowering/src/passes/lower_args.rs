@@ -626,8 +626,6 @@ pub fn run(
         arg_buffer_size,
         local_size: 0,
         private_size: 0,
-        resume_bytes: 0,
-        parts: 1,
         attributes: kernel.attributes.clone(),
         uses_printf: false,
         uses_barrier: false,

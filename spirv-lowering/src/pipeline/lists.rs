@@ -143,28 +143,6 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     CleanUp,
-    only_if(
-        optional("unroll_loops", |func, l| {
-            let (limit, factor) = (l.target.quirks.loop_limit, unroll_loops::MAX_FACTOR);
-            Ok(unroll_loops::run(func, limit, factor))
-        }),
-        |_, l| l.target.quirks.loop_limit != 0,
-    ),
-    CleanUp,
-    only_if(
-        optional("resume_loops", |func, l| {
-            let target = l.target;
-            Ok(resume_loops::run(func, interface(l)?, target))
-        }),
-        |_, l| l.target.quirks.loop_limit != 0,
-    ),
-    CleanUp,
-    only_if(
-        optional("inactive_lanes", |func, l| {
-            inactive_lanes::run(func, l.target)
-        }),
-        |_, l| l.target.quirks.inactive_lanes,
-    ),
     optional("contract", |func, l| {
         Ok(contract::run(func, l.target) && dce::run(func))
     }),
@@ -203,18 +181,6 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.misrounded_doubles,
     ),
     only_if(
-        optional("split_parts", |func, l| {
-            let parts = split_parts::run(func, split_parts::WEIGHT);
-            interface(l)?.parts = parts;
-            Ok(parts > 1)
-        }),
-        |_, l| l.target.quirks.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
-    ),
-    only_if(
-        optional("atomic_floats", |func, _| atomic_floats::run(func)),
-        |_, l| l.target.quirks.atomic_floats,
-    ),
-    only_if(
         optional("opaque_zeros", |func, l| {
             let all = l.target.quirks.constant_zeros;
             opaque_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })
@@ -225,10 +191,6 @@ pub static VULKAN: &[Step] = &[
         structurize::run(func)?;
         Ok(true)
     }),
-    only_if(
-        optional("loop_results", |func, _| Ok(loop_results::run(func))),
-        |_, l| l.target.quirks.loop_results,
-    ),
 ];
 
 /// The passes from there to what code for processors is made of: memory has addresses, except that

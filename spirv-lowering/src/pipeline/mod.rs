@@ -29,9 +29,6 @@ use pass::Runner;
 /// The words of SPIR-V from which on a form with shared functions is tried too. Compilers handle
 /// fewer words fast enough.
 const MANY_WORDS: usize = 150_000;
-/// The most words that a driver compiles in acceptable time, for kernels whose form with shared
-/// functions would be wrong.
-const MOST_WORDS: usize = 1_000_000;
 
 /// A lowered kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,13 +150,8 @@ fn lower_kernel(
         extract(module, kernel.func, target, runner.options)
     })?;
     let layout = lower_globals::layout(module)?;
-    let mut limits = share_calls::Limits::default();
-    if target.quirks.loop_limit != 0 {
-        // Loops through shared code may be too long there, so that only the other form is right.
-        limits.most = MOST_WORDS;
-    }
     let forms = runner.time("inline", |_| {
-        share_calls::run(&reached, kernel.func, &limits)
+        share_calls::run(&reached, kernel.func, &share_calls::Limits::default())
     })?;
     let begin = |runner: &mut Runner, func: Function, reached: Module| {
         let lowering = Lowering::new(target, module, kernel, &layout, reached);
@@ -168,17 +160,10 @@ fn lower_kernel(
     let (inlined, shared) = match (forms.inlined, forms.shared) {
         (Some(inlined), Some(shared)) => (inlined, shared),
         (inlined, shared) => {
-            let func = inlined.or(shared.map(|shared| shared.func));
+            let func = inlined.or(shared);
             let func = func.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
             return Ok(begin(&mut runner, func, reached)?.end(&mut runner)?.0);
         }
-    };
-    // The loops would end early.
-    let too_long = |other: &Lowered, words: usize| {
-        target.quirks.loop_limit != 0
-            && shared.iterations > target.quirks.loop_limit.into()
-            && other.interface.resume_bytes == 0
-            && words <= MOST_WORDS
     };
     let inlined = begin(&mut runner, inlined, reached.clone())?;
     let estimate = inlined.words();
@@ -187,21 +172,19 @@ fn lower_kernel(
         if words <= MANY_WORDS {
             return Ok(lowered);
         }
-        let other = begin(&mut runner, shared.func, reached)?.end(&mut runner)?;
+        let other = begin(&mut runner, shared, reached)?.end(&mut runner)?;
         (lowered, words, other)
     } else {
-        let other = begin(&mut runner, shared.func, reached)?.end(&mut runner)?;
+        let other = begin(&mut runner, shared, reached)?.end(&mut runner)?;
         // The rest of the way does not make it half as large.
-        if other.1 < estimate / 4 && !too_long(&other.0, estimate) {
+        if other.1 < estimate / 4 {
             return Ok(other.0);
         }
         let (lowered, words) = inlined.end(&mut runner)?;
         (lowered, words, other)
     };
-    let smaller = words_of_other < words / 2;
-    Ok(if smaller && !too_long(&other, words) {
-        other
-    } else {
-        lowered
+    Ok(match words_of_other < words / 2 {
+        true => other,
+        false => lowered,
     })
 }

@@ -76,7 +76,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
             "limited",
             Target {
                 quirks: Quirks {
-                    loop_limit: 240,
+                    extended_compares: true,
                     long_words: false,
                     ..lavapipe.quirks.clone()
                 },
@@ -165,14 +165,12 @@ fn run_module(case: &Case, module: &Module, options: &RunOptions) -> Result<Seen
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Manner {
     guard: bool,
-    resume: u32,
     /// Set for work-groups of another size.
     regroup: bool,
 }
 
 const AS_IS: Manner = Manner {
     guard: false,
-    resume: 0,
     regroup: false,
 };
 
@@ -192,7 +190,6 @@ fn run_function(
         func,
         interface,
         guard: manner.guard,
-        resume: manner.resume,
     };
     let mut range = case.range;
     if manner.regroup {
@@ -264,7 +261,6 @@ fn compare(original: &Seen, result: Result<Seen, interp::Error>) -> Option<Strin
     match result {
         Ok(seen) => difference(original, &seen),
         // The runtime ends there, too.
-        Err(interp::Error::Rounds) => None,
         Err(error) => Some(format!("error: {error}")),
     }
 }
@@ -309,17 +305,13 @@ fn fingerprint(func: &Function) -> u64 {
 type OnFunction = fn(&mut Function) -> bool;
 
 /// The passes on functions of kernel IR, besides those of the clean-up.
-const ALONE: [(&str, OnFunction); 5] = [
+const ALONE: [(&str, OnFunction); 4] = [
     ("clean", passes::clean),
     ("separate_loops", |f| {
         passes::clean(f);
         passes::separate_loops::run(f)
     }),
     ("expand_memcopy", |f| passes::expand_memcopy::run(f).is_ok()),
-    ("unroll_loops", |f| {
-        passes::clean(f);
-        passes::quirks::unroll_loops::run(f, 120, 3)
-    }),
     ("structurize", |f| {
         passes::clean(f);
         passes::structurize::run(f).is_ok()
@@ -352,7 +344,7 @@ fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
         passes::share_calls::run(&case.module, kernel, &limits).map_err(|e| e.to_string())?;
     for (name, func) in [
         ("share_calls (inlined)", forms.inlined),
-        ("share_calls", forms.shared.map(|s| s.func)),
+        ("share_calls", forms.shared),
     ] {
         if let Some(func) = func {
             let mut module = case.module.clone();
@@ -455,19 +447,9 @@ fn manners(case: &Case, interface: &KernelInterface) -> Vec<Manner> {
         list.push(Manner {
             guard: true,
             regroup,
-            ..AS_IS
         });
     }
-    if interface.resume_bytes != 0 && one_box(&case.range) {
-        list.push(Manner { resume: 1, ..AS_IS });
-        list.push(Manner { resume: 2, ..AS_IS });
-    }
     list
-}
-
-/// Returns true if the ND-range is one dispatch, which resuming loops requires.
-fn one_box(range: &NdRange) -> bool {
-    (0..3).all(|dim| range.global[dim] % range.local[dim].max(1) == 0)
 }
 
 fn prove_lowered(
@@ -501,10 +483,9 @@ fn prove_lowered(
             count += 1;
             let seen = run_function(case, func, &stages.interface, manner, &options);
             if let Some(what) = compare(original, seen) {
-                let pass = match manner {
-                    AS_IS => pass.clone(),
-                    Manner { guard: true, .. } => "guard_range".to_owned(),
-                    _ => format!("resume_loops ({})", manner.resume),
+                let pass = match manner.guard {
+                    true => "guard_range".to_owned(),
+                    false => pass.clone(),
                 };
                 let mut difference = wrong(&pass, what);
                 let around = stages.functions.get(i.saturating_sub(1)..=i);
@@ -512,21 +493,6 @@ fn prove_lowered(
                     difference.functions.push(raw(func).to_string());
                 }
                 return Err(difference);
-            }
-        }
-    }
-    // Parts of a few stores, which the pipeline makes of very long kernels only.
-    if let Some((_, func)) = stages.functions.last() {
-        let mut func = func.clone();
-        func.structure = None;
-        let parts = passes::quirks::split_parts::run(&mut func, 3);
-        if parts > 1 && stages.interface.parts <= 1 {
-            let mut interface = stages.interface.clone();
-            interface.parts = parts;
-            count += 1;
-            let seen = run_function(case, &func, &interface, AS_IS, &options);
-            if let Some(what) = compare(original, seen) {
-                return Err(wrong("split_parts", what));
             }
         }
     }

@@ -139,7 +139,6 @@ fn after(
         func: &module.functions[kernel.func],
         interface,
         guard,
-        resume: 0,
     };
     let outcome = run_lowered(&lowered, &launch.range, &args, &mut memory, &options(false));
     let outcome = outcome.map_err(|e| format!("after: {e}"))?;

@@ -73,7 +73,6 @@ fn passes(folder: &str) -> Option<Pass> {
         "opaque_zeros" => {
             Pass::Try(|f| passes::quirks::opaque_zeros::run(f, Zeros::All).map(|_| ()))
         }
-        "atomic_floats" => Pass::Try(|f| passes::quirks::atomic_floats::run(f).map(|_| ())),
         "wrapping_induction" => {
             Pass::Try(|f| passes::quirks::wrapping_induction::run(f).map(|_| ()))
         }
@@ -83,14 +82,6 @@ fn passes(folder: &str) -> Option<Pass> {
         "unsigned_compares" => Pass::Try(|f| unsigned_compares(f, true)),
         "unsigned_compares_extended" => Pass::Try(|f| unsigned_compares(f, false)),
         "misrounded_doubles" => Pass::Try(passes::quirks::misrounded_doubles::run),
-        "inactive_lanes" => {
-            Pass::Try(|f| passes::quirks::inactive_lanes::run(f, &Target::lavapipe()).map(|_| ()))
-        }
-        "loop_results" => Pass::Try(|f| {
-            passes::structurize::run(f)?;
-            passes::quirks::loop_results::run(f);
-            Ok(())
-        }),
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_convert" => Pass::Try(|f| {
@@ -104,12 +95,7 @@ fn passes(folder: &str) -> Option<Pass> {
             passes::lower_convert::run(f, &target)
         }),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
-        "split_parts" => Pass::Function(|f| passes::quirks::split_parts::run(f, 4) > 1),
         "structurize" => Pass::Try(passes::structurize::run),
-        "unroll_loops" => Pass::Function(|f| passes::quirks::unroll_loops::run(f, 65535, 3)),
-        "resume_loops" => Pass::Function(|f| {
-            passes::quirks::resume_loops::run(f, &mut interface(), &Target::lavapipe())
-        }),
         "lower_dot" => Pass::Try(|f| passes::lower_dot::run(f, &Target::lavapipe())),
         "lower_group" => Pass::Module(|m, f| {
             passes::lower_group::run(
@@ -264,14 +250,6 @@ fn described(interface: &KernelInterface) -> String {
     text + "\n"
 }
 
-fn interface() -> KernelInterface {
-    KernelInterface {
-        name: "test".into(),
-        push_size: 8,
-        ..Default::default()
-    }
-}
-
 /// Shares whatever is called twice.
 fn share(module: &mut Module, func: FuncId) -> Result<(), String> {
     let limits = passes::share_calls::Limits {
@@ -281,7 +259,7 @@ fn share(module: &mut Module, func: FuncId) -> Result<(), String> {
     };
     let forms = passes::share_calls::run(module, func, &limits);
     let shared = forms.map_err(|e| e.to_string())?.shared;
-    let shared = shared.ok_or("nothing is shared")?.func;
+    let shared = shared.ok_or("nothing is shared")?;
     module.functions[func] = Function {
         name: module.functions[func].name.clone(),
         ..shared
@@ -311,7 +289,7 @@ const NOT_RUN: [&str; 4] = [
 ];
 
 /// Passes after which a function needs what a launch supplies, or several of them: it is not called by itself.
-const LAUNCHED: [&str; 3] = ["guard_range", "lower_printf", "split_parts"];
+const LAUNCHED: [&str; 2] = ["guard_range", "lower_printf"];
 
 /// An input of a function.
 #[derive(Clone)]

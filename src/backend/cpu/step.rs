@@ -34,8 +34,6 @@ pub type Push = SmallVec<[u64; 16]>;
 pub struct CpuDispatch {
     pub pipeline: Arc<dyn Pipeline>,
     pub groups: [u32; 3],
-    /// Where instead the numbers of work-groups stand, three words in each 16 bytes.
-    pub indirect: Option<MemoryRange>,
     pub push: Push,
     pub descriptors: Vec<Descriptor>,
     /// Where kernels are checked: begin and end of the memory that the launch was given. Empty: it may access any.
@@ -208,32 +206,14 @@ impl StepAction {
                 else {
                     return Err(DeviceError::Unsupported("a foreign pipeline".to_owned()));
                 };
-                let one = |groups: [u32; 3]| {
-                    launch::run(
-                        pool,
-                        pipeline,
-                        groups,
-                        &dispatch.push,
-                        &dispatch.descriptors,
-                        &dispatch.given,
-                    )
-                };
-                return match &dispatch.indirect {
-                    None => one(dispatch.groups),
-                    Some(place) => {
-                        (0..place.size / 16).try_for_each(|at| {
-                            // SAFETY: within the range, which the batch keeps.
-                            one(unsafe {
-                                place
-                                    .pointer
-                                    .cast::<[u32; 4]>()
-                                    .add(at as usize)
-                                    .cast::<[u32; 3]>()
-                                    .read()
-                            })
-                        })
-                    }
-                };
+                return launch::run(
+                    pool,
+                    pipeline,
+                    dispatch.groups,
+                    &dispatch.push,
+                    &dispatch.descriptors,
+                    &dispatch.given,
+                );
             }
             // SAFETY: the caller of the back end has validated ranges; the batch keeps the memory.
             Self::Copy(src, dst, region) => unsafe {

@@ -94,7 +94,6 @@ impl CpuStream {
         bindings: &[Binding],
         anything: bool,
         groups: [u32; 3],
-        indirect: Option<MemoryRange>,
     ) -> Result<CpuDispatch> {
         code::of(pipeline.as_ref())?;
         for one in uses {
@@ -127,7 +126,6 @@ impl CpuStream {
         Ok(CpuDispatch {
             pipeline: pipeline.clone(),
             groups,
-            indirect,
             push: words,
             descriptors,
             given,
@@ -151,27 +149,7 @@ impl CpuStream {
                 bindings,
                 touches_anything,
                 groups,
-                None,
             )?),
-            Op::DispatchIndirect {
-                pipeline,
-                groups,
-                push,
-                uses,
-                bindings,
-                touches_anything,
-            } => {
-                let indirect = Some(self.place(groups)?);
-                StepAction::Dispatch(self.dispatch(
-                    pipeline,
-                    push,
-                    uses,
-                    bindings,
-                    touches_anything,
-                    [0; 3],
-                    indirect,
-                )?)
-            }
             Op::Copy { src, dst, region } => {
                 StepAction::Copy(self.place(src)?, self.place(dst)?, region)
             }

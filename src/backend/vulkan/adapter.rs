@@ -71,12 +71,32 @@ pub fn enumerate(instance: &Arc<Instance>) -> Vec<Adapter> {
         .into_iter()
         .filter_map(|examined| match examined.adapter {
             Ok(adapter) => Some(adapter),
-            Err(reason) => {
-                crate::log!(Info, "{} is left out: {reason}", examined.name);
+            Err(unusable) => {
+                let Unusable { reason, remedy } = unusable;
+                crate::log!(Info, "{} is left out: {reason}; {remedy}", examined.name);
                 None
             }
         })
         .collect()
+}
+
+/// Why a device cannot be used, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// A clause about the device.
+    pub reason: String,
+    /// A clause of its own.
+    pub remedy: &'static str,
+}
+
+impl Unusable {
+    /// Returns a reason that a newer driver may not have.
+    pub fn old(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            remedy: "a newer driver of the vendor, or a newer Mesa, may have it",
+        }
+    }
 }
 
 /// A device of an instance.
@@ -85,8 +105,8 @@ pub struct Examined {
     pub name: String,
     /// PCI vendor id, or a Khronos vendor id.
     pub vendor_id: u32,
-    /// The usable device, or the reason why it cannot be used.
-    pub adapter: Result<Adapter, String>,
+    /// The usable device.
+    pub adapter: Result<Adapter, Unusable>,
 }
 
 /// Returns every device of an instance.
@@ -116,23 +136,27 @@ impl Adapter {
         instance: &Arc<Instance>,
         raw: vk::PhysicalDevice,
         properties: vk::PhysicalDeviceProperties,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unusable> {
         let vk_instance = &instance.raw;
         let api = properties.api_version.min(API_VERSION | 0xfff);
         if api < vk::API_VERSION_1_2 {
-            return Err("it is older than Vulkan 1.2".to_owned());
+            return Err(Unusable::old("it is older than Vulkan 1.2"));
         }
         // SAFETY: the device belongs to the instance.
-        let list = unsafe { vk_instance.enumerate_device_extension_properties(raw) }
-            .map_err(|error| format!("vkEnumerateDeviceExtensionProperties: {error:?}"))?;
+        let list =
+            unsafe { vk_instance.enumerate_device_extension_properties(raw) }.map_err(|error| {
+                Unusable::old(format!("vkEnumerateDeviceExtensionProperties: {error:?}"))
+            })?;
         let old = api < vk::API_VERSION_1_3;
         let extensions = Extensions::offered(&list, old);
         let features = Features::offered(vk_instance, raw, api, &extensions).wanted();
         if let Some(name) = features.missing() {
-            return Err(format!("it lacks {name}"));
+            return Err(Unusable::old(format!("it lacks {name}")));
         }
-        let queue_family =
-            choose_queue_family(vk_instance, raw).ok_or("it has no compute queue")?;
+        let queue_family = choose_queue_family(vk_instance, raw).ok_or_else(|| Unusable {
+            reason: "it has no compute queue".to_owned(),
+            remedy: "nothing brings it: it cannot run kernels",
+        })?;
         // SAFETY: the device belongs to the instance.
         let memory = unsafe { vk_instance.get_physical_device_memory_properties(raw) };
 
@@ -153,8 +177,15 @@ impl Adapter {
             };
         let (size_min, size_max) = reported.subgroup_sizes();
         let subgroups = reported.subgroup_control(&features);
-        let quirks = driver::quirks(v12.driver_id, properties.driver_version);
-        let version = driver::version_of(v12.driver_id, properties.driver_version);
+        let info = conv::text(&v12.driver_info);
+        let version = driver::version_of(v12.driver_id, properties.driver_version, &info);
+        let quirks = driver::quirks(v12.driver_id, version);
+        if quirks.has(Quirk::LoopResults) {
+            return Err(Unusable {
+                reason: "it gives loops wrong results".to_owned(),
+                remedy: "install Mesa 25.0 or newer (Debian 12 has it in bookworm-backports)",
+            });
+        }
         let known = probe::known(v12.driver_id, version);
         let answers = known.unwrap_or_default();
         let subgroup_size = if size_min == size_max {

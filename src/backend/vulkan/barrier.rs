@@ -52,16 +52,6 @@ pub fn between(
     record(device, commands, (stages, writes), (STAGES, READS | WRITES));
 }
 
-/// Records a barrier between all that was recorded and a dispatch that reads its numbers of
-/// work-groups from memory.
-pub fn before_indirect(device: &LogicalDevice, commands: vk::CommandBuffer) {
-    let to = (
-        STAGES | vk::PipelineStageFlags::DRAW_INDIRECT,
-        READS | WRITES | vk::AccessFlags::INDIRECT_COMMAND_READ,
-    );
-    record(device, commands, (STAGES, WRITES), to);
-}
-
 /// Makes all that was written visible to the host once the batch has completed.
 pub fn before_host(device: &LogicalDevice, commands: vk::CommandBuffer) {
     let to = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);

@@ -65,6 +65,7 @@ mod utility;
 #[cfg(test)]
 mod tests;
 
+pub use adapter::Unusable;
 pub use instance::validation_messages;
 
 use instance::Instance;
@@ -88,7 +89,7 @@ pub struct Surveyed {
     /// PCI vendor id, or a Khronos vendor id.
     pub vendor_id: u32,
     /// Whether it is software; or why it cannot be used.
-    pub software: Result<bool, String>,
+    pub software: Result<bool, Unusable>,
 }
 
 /// Returns every Vulkan device of the machine. An error when there is no Vulkan loader or it makes

@@ -14,12 +14,6 @@ use crate::backend::{
 use ash::vk;
 use std::sync::Arc;
 
-/// How many work-groups a dispatch has.
-enum Groups<'a> {
-    Known([u32; 3]),
-    InMemory(&'a Slice),
-}
-
 impl Batch {
     fn keep_memory(&mut self, kept: &Arc<dyn Memory>, ours: &VulkanMemory) {
         if ours.first_use(self.id) {
@@ -72,7 +66,7 @@ impl Batch {
     fn dispatch(
         &mut self,
         pipeline: &VulkanPipeline,
-        groups: Groups,
+        groups: [u32; 3],
         push: &[u8],
         bindings: &[Binding],
     ) -> Result {
@@ -114,17 +108,8 @@ impl Batch {
                     push,
                 );
             }
-            match groups {
-                Groups::Known([x, y, z]) => raw.cmd_dispatch(self.commands, x, y, z),
-                Groups::InMemory(slice) => {
-                    let ours = VulkanMemory::of(&*slice.memory)?;
-                    for number in 0..slice.size / 16 {
-                        barrier::before_indirect(device, self.commands);
-                        let at = ours.offset + slice.offset + number * 16;
-                        raw.cmd_dispatch_indirect(self.commands, ours.buffer, at);
-                    }
-                }
-            }
+            let [x, y, z] = groups;
+            raw.cmd_dispatch(self.commands, x, y, z);
         }
         Ok(())
     }
@@ -237,10 +222,7 @@ impl Batch {
             stages,
         } = self.footprint(&op)?;
         let barrier = order.barrier_for(&accesses, anything, rule);
-        if let Op::DispatchIndirect { .. } = &op {
-            // It places its own.
-            order.tracker.clear();
-        } else if let Some(earlier) = barrier {
+        if let Some(earlier) = barrier {
             self.barrier(earlier);
         }
         let unknown = anything || rule == OrderRule::Unordered;
@@ -271,13 +253,6 @@ impl Batch {
         let mut anything = false;
         let stages = match op {
             Op::Dispatch {
-                pipeline: kept,
-                uses,
-                bindings,
-                touches_anything,
-                ..
-            }
-            | Op::DispatchIndirect {
                 pipeline: kept,
                 uses,
                 bindings,
@@ -353,21 +328,6 @@ impl Batch {
                 bindings,
                 ..
             } => {
-                self.dispatch(
-                    VulkanPipeline::of(&**kept)?,
-                    Groups::Known(groups),
-                    push,
-                    bindings,
-                )?;
-            }
-            Op::DispatchIndirect {
-                pipeline: kept,
-                groups,
-                push,
-                bindings,
-                ..
-            } => {
-                let groups = Groups::InMemory(groups);
                 self.dispatch(VulkanPipeline::of(&**kept)?, groups, push, bindings)?;
             }
             Op::CopyTexels {

@@ -146,21 +146,12 @@ pub fn of(
         clock_device: on(features.clock.shader_device_clock),
         clock_subgroup: on(features.clock.shader_subgroup_clock),
         quirks: spirv_lowering::target::Quirks {
-            loop_limit: if quirks.has(Quirk::LoopLimit) {
-                65535
-            } else {
-                0
-            },
             fences_wait: quirks.has(Quirk::FencesWait),
             long_words: quirks.has(Quirk::LongWords),
-            long_lines: quirks.has(Quirk::LongLines),
-            inactive_lanes: quirks.has(Quirk::InactiveLanes),
-            loop_results: quirks.has(Quirk::LoopResults),
             negated_bounds: quirks.has(Quirk::NegatedBounds),
             extended_compares: quirks.has(Quirk::ExtendedCompares),
             wrapping_induction: quirks.has(Quirk::WrappingInduction),
             divided_trip_counts: quirks.has(Quirk::DividedTripCounts),
-            atomic_floats: quirks.has(Quirk::AtomicFloats),
             constant_zeros: quirks.has(Quirk::ConstantZeros),
             chosen_signs: quirks.has(Quirk::ChosenSigns),
             narrow_bit_counts: quirks.has(Quirk::NarrowBitCounts),

@@ -1,6 +1,6 @@
 //! Devices of the machine that are not offered: why, and what to do about it.
 
-use pumice_runtime::backend::vulkan::{self, Surveyed};
+use pumice_runtime::backend::vulkan::{self, Surveyed, Unusable};
 use pumice_runtime::util::config;
 use std::path::Path;
 
@@ -85,14 +85,7 @@ fn made_of(
                         "unset PUMICE_DEVICES, or add its name".to_owned(),
                         true,
                     ),
-                    Err(reason) => {
-                        let remedy = if reason.contains("compute queue") {
-                            "nothing brings it: it cannot run kernels"
-                        } else {
-                            "a newer driver of the vendor, or a newer Mesa, may have it"
-                        };
-                        (reason, remedy.to_owned(), false)
-                    }
+                    Err(Unusable { reason, remedy }) => (reason, remedy.to_owned(), false),
                 };
                 report.absent.push(Absent {
                     name: device.name,
@@ -159,7 +152,7 @@ fn cards(bus: &Path) -> Vec<Card> {
 mod tests {
     use super::*;
 
-    fn device(name: &str, software: Result<bool, String>) -> Surveyed {
+    fn device(name: &str, software: Result<bool, Unusable>) -> Surveyed {
         Surveyed {
             name: name.to_owned(),
             vendor_id: 0x10005,
@@ -173,7 +166,7 @@ mod tests {
         let survey = vec![
             device("good", Ok(false)),
             device("soft", Ok(true)),
-            device("old", Err("it is older than Vulkan 1.2".to_owned())),
+            device("old", Err(Unusable::old("it is older than Vulkan 1.2"))),
             device("other", Ok(false)),
         ];
         let report = made_of(Ok(survey.clone()), &["good"], &[], &[]);

@@ -8,7 +8,6 @@ use crate::error::{ClError, ClResult};
 use crate::object::grid::{Asked, Dispatch, Grid, IndexSpace};
 use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
-use spirv_lowering::interface::SPEC_PART;
 use std::sync::Arc;
 
 /// A launch without its pipelines.
@@ -20,16 +19,14 @@ pub struct LaunchPlan {
     pub(super) space: Space,
     /// The work-groups along each axis. None: there is nothing to do.
     pub(super) axes: [SmallVec<[Run; 2]>; 3],
-    /// Specialisation constants, but for the work-group size and the part of the kernel.
+    /// Specialisation constants, but for the work-group size.
     pub(super) constants: SmallVec<[(u32, u32); 4]>,
-    /// See [`Grid::resumes`].
-    pub(super) resumes: u32,
 }
 
 impl LaunchPlan {
     /// Returns the command with the pipelines that it needs. Compiles missing ones, which may take
     /// seconds: no lock should be held.
-    pub fn make_pipelines(mut self) -> ClResult<Command> {
+    pub fn make_pipelines(self) -> ClResult<Command> {
         let kind = self.kind;
         let Space {
             offset,
@@ -43,18 +40,7 @@ impl LaunchPlan {
                 work: Work::Marker,
             });
         }
-        let mut dispatches = SmallVec::new();
-        match self.kernel.code.interface().parts {
-            0 | 1 => self.add(0, &mut dispatches)?,
-            parts => {
-                let fixed = self.constants.len();
-                for part in 0..parts {
-                    self.constants.truncate(fixed);
-                    self.constants.push((SPEC_PART, part));
-                    self.add(part, &mut dispatches)?;
-                }
-            }
-        }
+        let dispatches = self.dispatches()?;
         let mut groups = [1; 3];
         for (count, (global, local)) in groups.iter_mut().zip(global.iter().zip(&local)) {
             // Kernels of launches beyond 32 bits count them themselves.
@@ -72,7 +58,6 @@ impl LaunchPlan {
             local,
             groups,
             dispatches,
-            resumes: self.resumes,
         };
         let launch = Launch {
             kernel: self.kernel,
@@ -84,9 +69,10 @@ impl LaunchPlan {
         })
     }
 
-    /// Adds the dispatches of all runs of the three axes for a part of the kernel.
-    fn add(&self, part: u32, dispatches: &mut SmallVec<[Dispatch; 1]>) -> ClResult {
+    /// Returns the dispatches of all runs of the three axes.
+    fn dispatches(&self) -> ClResult<SmallVec<[Dispatch; 1]>> {
         type Made = ([u32; 3], Arc<dyn Pipeline>);
+        let mut dispatches = SmallVec::new();
         let mut made: SmallVec<[Made; 2]> = SmallVec::new();
         let [xs, ys, zs] = &self.axes;
         for z in zs {
@@ -114,11 +100,10 @@ impl LaunchPlan {
                         pipeline,
                         groups,
                         first_group: [x.0, y.0, z.0],
-                        part,
                     });
                 }
             }
         }
-        Ok(())
+        Ok(dispatches)
     }
 }

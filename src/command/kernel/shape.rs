@@ -49,7 +49,6 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     let caps = device.caps();
     let costly = kernel.code.costly();
     let attributes = &kernel.code.interface().attributes;
-    let parts = kernel.code.interface().parts.max(1) as usize;
     Limits {
         max_group: kernel
             .code
@@ -65,7 +64,7 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         guarded: kernel.code.interface().guarded,
         waits: kernel.code.interface().waits,
         rows: caps.rows_are_vectors,
-        few_sizes: costly || kernel.code.specialised() >= MANY_SIZES * parts,
+        few_sizes: costly || kernel.code.specialised() >= MANY_SIZES,
         // The test makes code of vectors slower and longer.
         one_pipeline: costly && !caps.rows_are_vectors,
     }

@@ -1,7 +1,6 @@
 //! The dispatches of a launch: what memory they use, which implicit values they get, and how they follow one another. The same for launches
 //! of the application's (`launch.rs`) and those that kernels enqueue (`children.rs`).
 
-use super::resume::{resume_size, set_up, with_resumes};
 use crate::backend::{Op, Slice, Use};
 use crate::command::Launch;
 use crate::compile::implicit::ImplicitValues;
@@ -69,22 +68,11 @@ pub(in crate::queue) fn record_launch(
         }
         _ => None,
     };
-    let resume = match launch.grid.resumes {
-        0 => None,
-        _ => {
-            let piece = to.room(resume_size(launch))?;
-            set_up(&piece, launch);
-            let slice = piece.slice();
-            uses.push(Use { slice, write: true });
-            Some(piece)
-        }
-    };
     let mut implicit = ImplicitValues {
         arguments,
         globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
         printf: print.as_ref().map_or(0, PrintBuffer::address),
         enqueue,
-        resume: resume.as_ref().map_or(0, |piece| piece.address()),
         dims: launch.grid.dims,
         offset: launch.grid.offset,
         global: launch.grid.global,
@@ -93,12 +81,7 @@ pub(in crate::queue) fn record_launch(
         first_group: [0; 3],
     };
     let last = launch.grid.dispatches.len().saturating_sub(1);
-    let mut part = 0;
     for (number, dispatch) in launch.grid.dispatches.iter().enumerate() {
-        if dispatch.part != part {
-            part = dispatch.part;
-            to.barrier()?;
-        }
         implicit.first_group = dispatch.first_group;
         implicit.write(interface, &mut push);
         let op = Op::Dispatch {
@@ -110,11 +93,6 @@ pub(in crate::queue) fn record_launch(
             touches_anything: kernel.touches_anything,
         };
         to.record(op, number == 0 || number == last)?;
-    }
-    if let (Some(piece), Some(dispatch)) = (&resume, launch.grid.dispatches.first()) {
-        with_resumes(launch, dispatch, piece, &push, uses, |op| {
-            to.record(op, true)
-        })?;
     }
     Ok(print)
 }

@@ -101,7 +101,7 @@ impl Object<Queue> {
             None => None,
         };
         let enqueue = tree.as_ref().map_or(0, |(_, address)| *address);
-        let printf = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
+        let print = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
         if !kernel.images.is_empty() {
             copy_shown_images(&mut recorder, index, queue, kernel, true)?;
         }
@@ -113,26 +113,24 @@ impl Object<Queue> {
             self.progress.set_follows(state.value());
         }
         let mut encoded = self.on_device(state, slots);
-        if let Some((tree, _)) = tree {
-            encoded.place.value = state.value();
-            encoded.place.host_seq = state.host.add_launches(self.progress.host_done());
-            encoded.action = Some(HostAction::Children(Box::new(tree), printf));
+        let tree = tree.map(|(tree, _)| Box::new(tree));
+        if tree.is_none() && print.is_none() && kernel.kept.is_none() {
             return Ok(encoded.into());
         }
-        if let Some(buffer) = printf {
-            encoded.place.value = state.value();
-            encoded.action = Some(HostAction::Printf(buffer, kernel.kept.clone()));
-        } else if let Some(kept) = &kernel.kept {
-            // The host thread lets go of it as soon as the device is done, whether or not the queue is used again.
-            encoded.action = Some(HostAction::Release(kept.clone()));
+        encoded.place.value = state.value();
+        encoded.place.host_seq = match &tree {
+            Some(_) => state.host.add_launches(self.progress.host_done()),
+            None => state.new_host_task(SmallVec::new(), false),
+        };
+        if prints && tree.is_none() {
+            state.first_print_task();
+            state.print_tasks.push_back(encoded.place.host_seq);
         }
-        if encoded.action.is_some() {
-            encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);
-            if prints {
-                state.first_print_task();
-                state.print_tasks.push_back(encoded.place.host_seq);
-            }
-        }
+        encoded.action = Some(HostAction::Launched {
+            print,
+            tree,
+            retained: kernel.kept.clone(),
+        });
         Ok(encoded.into())
     }
 }

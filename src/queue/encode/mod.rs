@@ -7,7 +7,6 @@ pub(super) mod buffer_images;
 pub(super) mod dispatches;
 mod images;
 mod launch;
-mod resume;
 
 use super::hazards::QueuePosition;
 use super::host::HostAction;

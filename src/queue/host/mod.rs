@@ -48,14 +48,18 @@ pub enum HostAction {
     },
     /// Work that a command carries.
     Work(Arc<dyn HostWork>),
-    /// Prints what a kernel has left in its printf buffer. What is kept goes with the action.
-    Printf(PrintBuffer, #[allow(dead_code)] Option<Retained>),
-    /// Launches what a kernel has enqueued, once what that has printed is out.
-    Children(Box<LaunchTree>, Option<PrintBuffer>),
+    /// Finishes a launch.
+    Launched {
+        /// The buffer that the kernel has printed to.
+        print: Option<PrintBuffer>,
+        /// Launches what the kernel has enqueued.
+        tree: Option<Box<LaunchTree>>,
+        /// Memory that goes with the action.
+        #[allow(dead_code)]
+        retained: Option<Retained>,
+    },
     /// Brings contents from other memories.
     Bring(Arc<Bring>),
-    /// Nothing: what was kept until the device is done may go.
-    Release(#[allow(dead_code)] Retained),
 }
 
 impl HostAction {
@@ -73,11 +77,11 @@ impl HostAction {
             }
             Self::Work(work) => work.run(),
             Self::Bring(bring) => bring.run(),
-            Self::Release(_) => {}
-            Self::Printf(buffer, _) => buffer.print(),
-            Self::Children(tree, printed) => {
-                printed.iter().for_each(PrintBuffer::print);
-                return tree.run();
+            Self::Launched { print, tree, .. } => {
+                print.iter().for_each(PrintBuffer::print);
+                if let Some(tree) = tree {
+                    return tree.run();
+                }
             }
         }
         cl::CL_COMPLETE as cl_int
@@ -363,7 +367,7 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
         }
         if let (Some(event), true) = (&event, owner.measures()) {
             match action {
-                HostAction::Children(..) => event.set_children_end(now_ns()),
+                HostAction::Launched { tree: Some(_), .. } => event.set_children_end(now_ns()),
                 _ => event.set_host_end(now_ns()),
             }
         }

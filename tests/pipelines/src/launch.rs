@@ -169,9 +169,6 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         .map_err(|e| text(&e))?;
     trace.note(&format!("{} words", lowered.words.len()));
     let interface = &lowered.interface;
-    if interface.resume_bytes != 0 || interface.parts > 1 {
-        return Err("unsupported here".to_owned());
-    }
     let code = if target.native {
         MachineCode::Native(Arc::new(Native::new(
             &lowered,

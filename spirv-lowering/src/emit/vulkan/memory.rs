@@ -3,7 +3,7 @@
 use super::body::Emitter;
 use super::writer::{push, Id};
 use crate::error::{LowerError, Result};
-use crate::interface::{Implicit, SPEC_GUARD, SPEC_PART};
+use crate::interface::{Implicit, SPEC_GUARD};
 use crate::ir::entity::{Inst, Value, Var};
 use crate::ir::function::Storage;
 use crate::ir::op::{Fences, Op, Order, RmwOp, Scope};
@@ -535,7 +535,7 @@ impl Emitter<'_> {
             Op::SpecSize(spec_id) => {
                 let result = first_result.ok_or_else(|| self.unsupported(inst))?;
                 let default = match spec_id {
-                    SPEC_GUARD | SPEC_PART => 0,
+                    SPEC_GUARD => 0,
                     _ => 16,
                 };
                 let id = self.w.spec(spec_id, default);

@@ -191,8 +191,7 @@ fn implicit(which: Implicit, component: u8, args: &[Type], results: &[Type]) -> 
         Implicit::ArgBuffer
         | Implicit::ProgramGlobals
         | Implicit::PrintfBuffer
-        | Implicit::EnqueueState
-        | Implicit::ResumeState => (Type::I64, 1),
+        | Implicit::EnqueueState => (Type::I64, 1),
         other => (Type::I32, other.size() / 4),
     };
     given(

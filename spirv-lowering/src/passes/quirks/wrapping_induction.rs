@@ -21,7 +21,7 @@ use rustc_hash::FxHashSet;
 /// Runs the pass. Returns true if anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
     make_steps_opaque(func, |func, lp, step| {
-        iterations::within(func, &[lp]) == u64::MAX
+        iterations::trips(func, lp).is_none()
             && is_large(func.ty(step.param), step.by)
             && compared(func, lp, step)
     })

@@ -33,7 +33,6 @@ pub use choose::Limits;
 
 use super::inline::{flatten, flatten_but, with_body};
 use super::{clean, expand_memcopy};
-use crate::analysis::iterations;
 use crate::edit::{flow, repair_ssa};
 use crate::error::Result;
 use crate::ir::compact::{compact, CopyMap};
@@ -50,16 +49,7 @@ pub struct OneFunction {
     /// The form with everything inlined, or `None` if it would be far larger than the other form.
     pub inlined: Option<Function>,
     /// The form with large functions shared, or `None` if there are none or they cannot be shared.
-    pub shared: Option<Shared>,
-}
-
-/// The form with shared functions.
-pub struct Shared {
-    /// The function.
-    pub func: Function,
-    /// The iterations in a run of it, as far as loops have a known trip count. A call of shared
-    /// code counts as one, too.
-    pub iterations: u64,
+    pub shared: Option<Function>,
 }
 
 /// The factor by which the inlined form may exceed the shared form in size before the clean-up of
@@ -84,7 +74,7 @@ pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFuncti
         with_shared(module, kernel, &graph, &chosen)?
     };
     let most = match &shared {
-        Some(shared) => limits.most.max(shared.func.insts.len() * TIMES_AS_LARGE),
+        Some(shared) => limits.most.max(shared.insts.len() * TIMES_AS_LARGE),
         None => usize::MAX,
     };
     let inlined = flatten(module, kernel, most, &mut clean)?;
@@ -96,7 +86,7 @@ fn with_shared(
     kernel: FuncId,
     graph: &Graph,
     shared: &FxHashSet<FuncId>,
-) -> Result<Option<Shared>> {
+) -> Result<Option<Function>> {
     let mut bodies = flatten_but(module, kernel, shared, usize::MAX, &mut clean)?;
     bodies.retain(|id, _| *id == kernel || shared.contains(id));
     let order: Vec<FuncId> = graph
@@ -114,7 +104,7 @@ fn share(
     mut bodies: FxHashMap<FuncId, Function>,
     kernel: FuncId,
     order: &[FuncId],
-) -> Option<Shared> {
+) -> Option<Function> {
     for body in bodies.values_mut() {
         expand_memcopy::run(body).ok()?;
     }
@@ -135,12 +125,6 @@ fn share(
     }
     let mut func = bodies.remove(&kernel)?;
     clean(&mut func);
-    let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
-    for id in order {
-        let count = iterations::with_calls(bodies.get(id)?, &counts);
-        counts.insert(*id, count);
-    }
-    let iterations = iterations::with_calls(&func, &counts);
     let mut func = compact(&func);
     hoist(&mut func);
     let mut placed: FxHashMap<FuncId, Placed> = FxHashMap::default();
@@ -156,7 +140,7 @@ fn share(
         return None;
     }
     repair_ssa::run(&mut func);
-    Some(Shared { func, iterations })
+    Some(func)
 }
 
 /// The copy of a shared function.

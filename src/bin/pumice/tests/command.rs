@@ -162,6 +162,19 @@ fn the_doctor_finds_what_is_missing() {
     let (status, report) = doctor(&[("PUMICE_DEVICES", "no such device")]);
     assert_eq!(status, Some(1), "{report}");
     assert!(report.contains("none is offered"), "{report}");
+
+    let (_, report) = doctor(&[("PUMICE_QUIRKS", "+loop-results")]);
+    let there = report.contains("llvmpipe");
+    assert_eq!(
+        there,
+        report.contains("it gives loops wrong results"),
+        "{report}"
+    );
+    assert_eq!(
+        there,
+        report.contains("-> install Mesa 25.0 or newer"),
+        "{report}"
+    );
 }
 
 /// A few lines a device, and for each one that is not offered why, and what to do about it; everything on demand.
