@@ -20,7 +20,9 @@
 //!
 //! More promises hold for programs that are *strict*: in an out-of-order queue a command does not wait for another one that
 //! waits for a gate of a device; an image that is made with contents does not wait for a device, and a command of one device
-//! not for another, where memory was used last; a native kernel that waits may be on a device with a single thread.
+//! not for another, where memory was used last; a native kernel that waits may be on a device with a single thread; and a
+//! driver that runs one kernel after the other makes pipelines and makes and destroys images meanwhile, which lavapipe
+//! does not.
 
 use crate::order::{Order, Set};
 use crate::program::{Program, ProgramAction, What};
@@ -109,9 +111,12 @@ impl<'a> Promises<'a> {
         let waits = match action.what {
             What::Wait(of) => self.order.slow(of),
             What::Finish(queue) => self.order.slow_queue(queue),
-            What::Create(memory) => {
+            What::Create(memory) | What::Release(memory) => {
                 let image = self.program.memories[memory].kind.pitch().is_some();
                 return image && !self.program.strict && !self.alone.is_empty();
+            }
+            What::Kernel { .. } | What::GateKernel(_) => {
+                return !self.program.strict && !self.alone.is_empty();
             }
             _ if action.blocking => {
                 let device = self.program.queues[action.queue].device;

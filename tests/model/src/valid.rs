@@ -357,6 +357,16 @@ impl State {
             What::Open(gate) => check(self.closed.contains(gate), "not a closed gate"),
             // Who occupies a device of two processors twice leaves nothing of it for others.
             What::GateKernel(_) | What::GateNative => {
+                // An image that was released is destroyed when its last batch is, by whichever call sees that.
+                let goes = |one: &ProgramAction| {
+                    let image = |memory: usize| program.memories[memory].kind.pitch().is_some();
+                    matches!(one.what, What::Release(memory) if image(memory))
+                };
+                let alone = action.what == What::GateKernel(true) && !program.strict;
+                check(
+                    !alone || !program.actions.iter().any(goes),
+                    "an image may be destroyed meanwhile",
+                )?;
                 let device = |queue: usize| program.queues[queue].device;
                 let other = self.closed.iter().any(|&of| {
                     let one = &program.actions[of];

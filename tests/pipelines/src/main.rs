@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 /// A generation each: wave64 of the first GCN that is still made for, RDNA 1 or 2, RDNA 3.
-const FAMILIES: [&str; 3] = ["POLARIS10", "NAVI21", "GFX1100"];
+const FAMILIES: [&str; 3] = ["POLARIS10", "NAVI21", "NAVI31"];
 /// Bytes of a module in a folder at most: ACO of Mesa 22.3 takes more than 12 GB for some kernels of larger ones, which have many private
 /// arrays that are indexed at run time.
 const LARGEST: u64 = 40_000;
