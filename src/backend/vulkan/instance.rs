@@ -45,12 +45,16 @@ unsafe extern "system" fn on_message(
             .map(|text| text.to_string_lossy())
             .unwrap_or_default()
     };
+    // Not about the program: the layer's own thread was late, or missed a signal of a larger value than was waited for
+    // (KhronosGroup/Vulkan-ValidationLayers: issues 4968 and 8461; fixed in 1.3.296 by pull request 8519).
+    let about_layer = text.contains("This is most likely a validation bug");
     let serious = severity.intersects(
         vk::DebugUtilsMessageSeverityFlagsEXT::ERROR
             | vk::DebugUtilsMessageSeverityFlagsEXT::WARNING,
     );
     // Messages of type GENERAL come from the loader and tell of drivers it could not load.
-    if serious && kind.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION) {
+    let validation = kind.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION);
+    if serious && validation && !about_layer {
         VALIDATION_MESSAGES.fetch_add(1, Ordering::Relaxed);
         crate::log!(Error, "vulkan validation: {text}");
     } else if serious {
