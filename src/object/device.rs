@@ -5,9 +5,10 @@
 
 use super::device_side;
 use super::info::{
-    name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
+    answer, name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
 };
 use super::partition;
+use crate::backend::image::ImageLimits;
 use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
 use crate::cl::{
     self, cl_device_fp_config, cl_device_info, cl_device_partition_property,
@@ -232,11 +233,6 @@ impl Device {
         }
     }
 
-    /// Returns the preferred multiple of work-group sizes.
-    pub fn preferred_multiple(&self) -> usize {
-        self.caps().subgroup_size.max(1) as usize
-    }
-
     fn single_fp_config(&self) -> cl_device_fp_config {
         let fp32 = &self.backend.target().fp32;
         // The compiler makes up for what the device lacks, where a program asks for it.
@@ -307,277 +303,183 @@ impl Info for Device {
 impl Device {
     /// Returns CL_DEVICE_* of the core specification, in the order of their values.
     fn query_core(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        let caps = self.caps();
-        let features = &self.features;
-        match param {
-            cl::CL_DEVICE_TYPE => out.write(self.kind()),
-            cl::CL_DEVICE_VENDOR_ID => out.write(caps.vendor_id),
-            cl::CL_DEVICE_MAX_COMPUTE_UNITS => out.write(caps.compute_units.max(1)),
-            cl::CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS => out.write(3u32),
-            cl::CL_DEVICE_MAX_WORK_GROUP_SIZE => out.write(caps.max_work_group_size as usize),
-            cl::CL_DEVICE_MAX_WORK_GROUP_SIZES => {
-                out.write(caps.max_work_item_sizes.map(|n| n as usize))
-            }
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR => {
-                out.write(self.vector_width(1, true))
-            }
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT
-            | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT => out.write(self.vector_width(2, true)),
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_INT | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_INT => {
-                out.write(self.vector_width(4, true))
-            }
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_LONG | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG => {
-                out.write(self.vector_width(8, true))
-            }
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT
-            | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT => out.write(self.vector_width(4, true)),
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE
-            | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE => {
-                out.write(self.vector_width(8, features.fp64))
-            }
-            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF => {
-                out.write(self.vector_width(2, features.fp16))
-            }
-            cl::CL_DEVICE_MAX_CLOCK_FREQUENCY => out.write(caps.max_clock_mhz),
-            cl::CL_DEVICE_ADDRESS_BITS => out.write(64u32),
-            cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE => out.write(caps.max_alloc_size),
+        let (caps, features) = (self.caps(), &self.features);
+        // Without images every limit is zero.
+        let (images, some) = match features.images {
+            true => (caps.images, 1),
+            false => (ImageLimits::default(), 0),
+        };
+        let storage = images.max_storage;
+        let either = |this: bool, yes: cl_uint, no: cl_uint| if this { yes } else { no };
+        let versioned = |name: &'static str, versions: &[(u32, u32)]| {
+            let version = |&(major, minor): &(u32, u32)| name_version(name, major, minor, 0);
+            versions.iter().map(version).collect::<Vec<_>>()
+        };
+        answer! { param, out;
+            CL_DEVICE_TYPE => self.kind(),
+            CL_DEVICE_VENDOR_ID => caps.vendor_id,
+            CL_DEVICE_MAX_COMPUTE_UNITS => caps.compute_units.max(1),
+            CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS => 3u32,
+            CL_DEVICE_MAX_WORK_GROUP_SIZE => caps.max_work_group_size as usize,
+            CL_DEVICE_MAX_WORK_GROUP_SIZES => caps.max_work_item_sizes.map(|n| n as usize),
+            CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR | CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR
+                => self.vector_width(1, true),
+            CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT | CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT
+                => self.vector_width(2, true),
+            CL_DEVICE_PREFERRED_VECTOR_WIDTH_INT | CL_DEVICE_NATIVE_VECTOR_WIDTH_INT
+            | CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT | CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT
+                => self.vector_width(4, true),
+            CL_DEVICE_PREFERRED_VECTOR_WIDTH_LONG | CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG
+                => self.vector_width(8, true),
+            CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE | CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE
+                => self.vector_width(8, features.fp64),
+            CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF | CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF
+                => self.vector_width(2, features.fp16),
+            CL_DEVICE_MAX_CLOCK_FREQUENCY => caps.max_clock_mhz,
+            CL_DEVICE_ADDRESS_BITS => 64u32,
+            CL_DEVICE_MAX_MEM_ALLOC_SIZE => caps.max_alloc_size,
 
-            cl::CL_DEVICE_IMAGE_SUPPORT => out.write(features.images),
-            // Without images every limit is zero.
-            cl::CL_DEVICE_MAX_READ_IMAGE_ARGS
-            | cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS
-            | cl::CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS
-            | cl::CL_DEVICE_MAX_SAMPLERS
-            | cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT
-            | cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => out.write(self.image_count(param)),
-            cl::CL_DEVICE_IMAGE2D_MAX_WIDTH
-            | cl::CL_DEVICE_IMAGE2D_MAX_HEIGHT
-            | cl::CL_DEVICE_IMAGE3D_MAX_WIDTH
-            | cl::CL_DEVICE_IMAGE3D_MAX_HEIGHT
-            | cl::CL_DEVICE_IMAGE3D_MAX_DEPTH
-            | cl::CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
-            | cl::CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => out.write(self.image_size(param)),
+            CL_DEVICE_IMAGE_SUPPORT => features.images,
+            CL_DEVICE_MAX_READ_IMAGE_ARGS => images.max_sampled,
+            CL_DEVICE_MAX_WRITE_IMAGE_ARGS => storage,
+            CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS => either(features.read_write_images, storage, 0),
+            CL_DEVICE_MAX_SAMPLERS => images.max_samplers,
+            CL_DEVICE_IMAGE_PITCH_ALIGNMENT => IMAGE_PITCH_ALIGNMENT * some,
+            CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => IMAGE_BASE_ALIGNMENT * some,
+            // One-dimensional images and arrays have the same limit.
+            CL_DEVICE_IMAGE2D_MAX_WIDTH => images.max_2d.min(images.max_1d) as usize,
+            CL_DEVICE_IMAGE2D_MAX_HEIGHT => images.max_2d as usize,
+            CL_DEVICE_IMAGE3D_MAX_WIDTH | CL_DEVICE_IMAGE3D_MAX_HEIGHT | CL_DEVICE_IMAGE3D_MAX_DEPTH
+                => images.max_3d as usize,
+            CL_DEVICE_IMAGE_MAX_BUFFER_SIZE => images.max_texels as usize,
+            CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => images.max_layers as usize,
 
-            cl::CL_DEVICE_MAX_PARAMETER_SIZE => out.write(MAX_PARAMETER_SIZE),
-            cl::CL_DEVICE_MEM_BASE_ADDR_ALIGN => out.write(self.base_align() as cl_uint * 8),
+            CL_DEVICE_MAX_PARAMETER_SIZE => MAX_PARAMETER_SIZE,
+            CL_DEVICE_MEM_BASE_ADDR_ALIGN => self.base_align() as cl_uint * 8,
             // The size of long16, the largest built-in type.
-            cl::CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => out.write(128u32),
-            cl::CL_DEVICE_SINGLE_FP_CONFIG => out.write(self.single_fp_config()),
-            cl::CL_DEVICE_DOUBLE_FP_CONFIG => out.write(self.double_fp_config()),
-            cl::CL_DEVICE_HALF_FP_CONFIG => out.write(self.half_fp_config()),
-            cl::CL_DEVICE_GLOBAL_MEM_CACHE_TYPE => out.write(if caps.global_cache_size > 0 {
-                cl::CL_READ_WRITE_CACHE
-            } else {
-                cl::CL_NONE
-            }),
-            cl::CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE => out.write(caps.global_cacheline),
-            cl::CL_DEVICE_GLOBAL_MEM_CACHE_SIZE => out.write(caps.global_cache_size),
-            cl::CL_DEVICE_GLOBAL_MEM_SIZE => out.write(caps.global_mem_size),
+            CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => 128u32,
+            CL_DEVICE_SINGLE_FP_CONFIG => self.single_fp_config(),
+            CL_DEVICE_DOUBLE_FP_CONFIG => self.double_fp_config(),
+            CL_DEVICE_HALF_FP_CONFIG => self.half_fp_config(),
+            CL_DEVICE_GLOBAL_MEM_CACHE_TYPE
+                => either(caps.global_cache_size > 0, cl::CL_READ_WRITE_CACHE, cl::CL_NONE),
+            CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE => caps.global_cacheline,
+            CL_DEVICE_GLOBAL_MEM_CACHE_SIZE => caps.global_cache_size,
+            CL_DEVICE_GLOBAL_MEM_SIZE => caps.global_mem_size,
             // Constant memory is global memory; larger buffers work, too.
-            cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => {
-                out.write(caps.max_alloc_size.min(MAX_CONSTANT_BUFFER_SIZE))
-            }
-            cl::CL_DEVICE_MAX_CONSTANT_ARGS => out.write((MAX_PARAMETER_SIZE / 8) as cl_uint),
-            cl::CL_DEVICE_LOCAL_MEM_TYPE => out.write(if caps.local_mem_dedicated {
-                cl::CL_LOCAL
-            } else {
-                cl::CL_GLOBAL
-            }),
-            cl::CL_DEVICE_LOCAL_MEM_SIZE => out.write(caps.local_mem_size),
-            cl::CL_DEVICE_ERROR_CORRECTION_SUPPORT => out.write(false),
-            cl::CL_DEVICE_HOST_UNIFIED_MEMORY => out.write(caps.unified_memory),
-            cl::CL_DEVICE_PROFILING_TIMER_RESOLUTION => {
-                out.write(caps.timer_resolution_ns.max(1) as usize)
-            }
-            cl::CL_DEVICE_ENDIAN_LITTLE => out.write(cfg!(target_endian = "little")),
-            cl::CL_DEVICE_AVAILABLE => out.write(!self.backend.is_lost()),
-            cl::CL_DEVICE_COMPILER_AVAILABLE => out.write(true),
-            cl::CL_DEVICE_LINKER_AVAILABLE => out.write(true),
-            cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(if caps.native_kernels {
-                cl::CL_EXEC_KERNEL | cl::CL_EXEC_NATIVE_KERNEL
-            } else {
-                cl::CL_EXEC_KERNEL
-            }),
-            cl::CL_DEVICE_QUEUE_ON_HOST_PROPERTIES => out
-                .write(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE),
-            cl::CL_DEVICE_BUILT_IN_KERNELS => out.write(""),
-            cl::CL_DEVICE_BUILT_IN_KERNELS_WITH_VERSION => out.write(name_versions(&[])),
-            cl::CL_DEVICE_PLATFORM => out.write(self.platform()),
-            cl::CL_DEVICE_NAME => out.write(&caps.name),
-            cl::CL_DEVICE_VENDOR => out.write(&caps.vendor),
-            cl::CL_DRIVER_VERSION => out.write(&caps.driver_version),
-            cl::CL_DEVICE_PROFILE => out.write("FULL_PROFILE"),
-            cl::CL_DEVICE_VERSION => out.write(version_string(features.version())),
-            cl::CL_DEVICE_NUMERIC_VERSION => {
-                let (major, minor) = features.version();
-                out.write(version(major, minor, 0))
-            }
+            CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => caps.max_alloc_size.min(MAX_CONSTANT_BUFFER_SIZE),
+            CL_DEVICE_MAX_CONSTANT_ARGS => (MAX_PARAMETER_SIZE / 8) as cl_uint,
+            CL_DEVICE_LOCAL_MEM_TYPE => either(caps.local_mem_dedicated, cl::CL_LOCAL, cl::CL_GLOBAL),
+            CL_DEVICE_LOCAL_MEM_SIZE => caps.local_mem_size,
+            CL_DEVICE_ERROR_CORRECTION_SUPPORT => false,
+            CL_DEVICE_HOST_UNIFIED_MEMORY => caps.unified_memory,
+            CL_DEVICE_PROFILING_TIMER_RESOLUTION => caps.timer_resolution_ns.max(1) as usize,
+            CL_DEVICE_ENDIAN_LITTLE => cfg!(target_endian = "little"),
+            CL_DEVICE_AVAILABLE => !self.backend.is_lost(),
+            CL_DEVICE_COMPILER_AVAILABLE | CL_DEVICE_LINKER_AVAILABLE => true,
+            CL_DEVICE_EXECUTION_CAPABILITIES => match caps.native_kernels {
+                true => cl::CL_EXEC_KERNEL | cl::CL_EXEC_NATIVE_KERNEL,
+                false => cl::CL_EXEC_KERNEL,
+            },
+            CL_DEVICE_QUEUE_ON_HOST_PROPERTIES
+                => cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE,
+            CL_DEVICE_BUILT_IN_KERNELS => "",
+            CL_DEVICE_BUILT_IN_KERNELS_WITH_VERSION => name_versions(&[]),
+            CL_DEVICE_PLATFORM => self.platform(),
+            CL_DEVICE_NAME => &caps.name,
+            CL_DEVICE_VENDOR => &caps.vendor,
+            CL_DRIVER_VERSION => &caps.driver_version,
+            CL_DEVICE_PROFILE => "FULL_PROFILE",
+            CL_DEVICE_VERSION => version_string(features.version()),
+            CL_DEVICE_NUMERIC_VERSION => version(features.version().0, features.version().1, 0),
             // The newest version that is supported without exceptions: 2.0 and later have optional parts.
-            cl::CL_DEVICE_OPENCL_C_VERSION => out.write(format!("OpenCL C 1.2 {VENDOR_SUFFIX}")),
-            cl::CL_DEVICE_OPENCL_C_ALL_VERSIONS => {
-                let versions = features.opencl_c_versions();
-                let list = versions
-                    .iter()
-                    .map(|&(major, minor)| name_version("OpenCL C", major, minor, 0));
-                out.write(list.collect::<Vec<_>>())
-            }
-            cl::CL_DEVICE_OPENCL_C_FEATURES => {
-                out.write(name_versions(&features.opencl_c_features()))
-            }
-            cl::CL_DEVICE_EXTENSIONS => out.write(features::names(&features.extensions())),
-            cl::CL_DEVICE_EXTENSIONS_WITH_VERSION => {
-                out.write(name_versions(&features.extensions()))
-            }
-            cl::CL_DEVICE_IL_VERSION => {
+            CL_DEVICE_OPENCL_C_VERSION => format!("OpenCL C 1.2 {VENDOR_SUFFIX}"),
+            CL_DEVICE_OPENCL_C_ALL_VERSIONS => versioned("OpenCL C", &features.opencl_c_versions()),
+            CL_DEVICE_OPENCL_C_FEATURES => name_versions(&features.opencl_c_features()),
+            CL_DEVICE_EXTENSIONS => features::names(&features.extensions()),
+            CL_DEVICE_EXTENSIONS_WITH_VERSION => name_versions(&features.extensions()),
+            CL_DEVICE_IL_VERSION => {
                 let names = features.spirv_versions().into_iter();
                 let names = names.map(|(major, minor)| format!("SPIR-V_{major}.{minor}"));
-                out.write(names.collect::<Vec<_>>().join(" "))
-            }
-            cl::CL_DEVICE_ILS_WITH_VERSION => {
-                let list = features.spirv_versions().into_iter();
-                let list = list.map(|(major, minor)| name_version("SPIR-V", major, minor, 0));
-                out.write(list.collect::<Vec<_>>())
-            }
+                names.collect::<Vec<_>>().join(" ")
+            },
+            CL_DEVICE_ILS_WITH_VERSION => versioned("SPIR-V", &features.spirv_versions()),
             // None; the form is prescribed, so this is the date that other drivers without one give.
-            cl::CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => out.write("v0000-01-01-00"),
-            cl::CL_DEVICE_PRINTF_BUFFER_SIZE => out.write(printf::BUFFER_SIZE as usize),
-            cl::CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => out.write(true),
+            CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => "v0000-01-01-00",
+            CL_DEVICE_PRINTF_BUFFER_SIZE => printf::BUFFER_SIZE as usize,
+            CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => true,
 
-            cl::CL_DEVICE_PARENT_DEVICE => out.write(self.parent().cloned()),
-            cl::CL_DEVICE_PARTITION_MAX_SUB_DEVICES => out.write(match self.backend.processors() {
+            CL_DEVICE_PARENT_DEVICE => self.parent().cloned(),
+            CL_DEVICE_PARTITION_MAX_SUB_DEVICES => match self.backend.processors() {
                 [] | [_] => 0u32,
                 some => some.len() as u32,
-            }),
-            cl::CL_DEVICE_PARTITION_PROPERTIES => {
-                out.write(partition::properties(self.backend.processors()))
-            }
-            cl::CL_DEVICE_PARTITION_TYPE => {
-                let kind = self
-                    .partition
-                    .as_ref()
-                    .map(|partition| partition.kind.clone());
-                out.write(kind.unwrap_or_else(|| vec![0]))
-            }
-            cl::CL_DEVICE_PARTITION_AFFINITY_DOMAIN => {
-                out.write(partition::domains(self.backend.processors()))
-            }
+            },
+            CL_DEVICE_PARTITION_PROPERTIES => partition::properties(self.backend.processors()),
+            CL_DEVICE_PARTITION_TYPE
+                => self.partition.as_ref().map_or_else(|| vec![0], |part| part.kind.clone()),
+            CL_DEVICE_PARTITION_AFFINITY_DOMAIN => partition::domains(self.backend.processors()),
 
             // Program-scope variables; shared virtual memory; queues on the device.
-            cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE
-            | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => out.write(1usize << 20),
-            cl::CL_DEVICE_SVM_CAPABILITIES => out.write(self.svm_capabilities()),
-            cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => {
-                let both = cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT;
-                out.write(cl::cl_bitfield::from(both))
-            }
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => out.write(device_side::PROPERTIES),
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => out.write(device_side::PREFERRED_SIZE),
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => out.write(device_side::MAX_SIZE),
-            cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES => out.write(device_side::MAX_QUEUES),
-            cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(device_side::MAX_EVENTS),
+            CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE | CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE
+                => 1usize << 20,
+            CL_DEVICE_SVM_CAPABILITIES => self.svm_capabilities(),
+            CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => cl::cl_bitfield::from(
+                cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT
+            ),
+            CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => device_side::PROPERTIES,
+            CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => device_side::PREFERRED_SIZE,
+            CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => device_side::MAX_SIZE,
+            CL_DEVICE_MAX_ON_DEVICE_QUEUES => device_side::MAX_QUEUES,
+            CL_DEVICE_MAX_ON_DEVICE_EVENTS => device_side::MAX_EVENTS,
 
-            cl::CL_DEVICE_PIPE_SUPPORT => out.write(true),
-            cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(PIPE_ARGS),
-            cl::CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS => out.write(PIPE_MAX_ACTIVE_RESERVATIONS),
-            cl::CL_DEVICE_PIPE_MAX_PACKET_SIZE => out.write(PIPE_MAX_PACKET_SIZE),
+            CL_DEVICE_PIPE_SUPPORT => true,
+            CL_DEVICE_MAX_PIPE_ARGS => PIPE_ARGS,
+            CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS => PIPE_MAX_ACTIVE_RESERVATIONS,
+            CL_DEVICE_PIPE_MAX_PACKET_SIZE => PIPE_MAX_PACKET_SIZE,
 
             // Zero: aligned to the natural size of the type.
-            cl::CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT
-            | cl::CL_DEVICE_PREFERRED_GLOBAL_ATOMIC_ALIGNMENT
-            | cl::CL_DEVICE_PREFERRED_LOCAL_ATOMIC_ALIGNMENT => out.write(0u32),
-            cl::CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES => {
-                out.write(features.atomic_memory_capabilities())
-            }
-            cl::CL_DEVICE_ATOMIC_FENCE_CAPABILITIES => {
-                out.write(features.atomic_fence_capabilities())
-            }
+            CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT
+            | CL_DEVICE_PREFERRED_GLOBAL_ATOMIC_ALIGNMENT
+            | CL_DEVICE_PREFERRED_LOCAL_ATOMIC_ALIGNMENT => 0u32,
+            CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES => features.atomic_memory_capabilities(),
+            CL_DEVICE_ATOMIC_FENCE_CAPABILITIES => features.atomic_fence_capabilities(),
 
-            cl::CL_DEVICE_MAX_NUM_SUB_GROUPS => out.write(if features.subgroups {
-                caps.max_subgroups
-            } else {
-                0
-            }),
-            cl::CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS => {
-                out.write(features.independent_subgroups)
-            }
-            cl::CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT => out.write(true),
-            cl::CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
-                out.write(self.preferred_multiple())
-            }
-            cl::CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT => {
-                out.write(features.work_group_collectives)
-            }
-            cl::CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT => out.write(true),
+            CL_DEVICE_MAX_NUM_SUB_GROUPS => either(features.subgroups, caps.max_subgroups, 0),
+            CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS => features.independent_subgroups,
+            CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT => true,
+            CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => caps.subgroup_size.max(1) as usize,
+            CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT => features.work_group_collectives,
+            CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT => true,
 
             // cl_khr_device_uuid
-            cl::CL_DEVICE_UUID => out.write(caps.device_uuid),
-            cl::CL_DRIVER_UUID => out.write(caps.driver_uuid),
-            cl::CL_DEVICE_LUID_VALID => out.write(caps.luid.is_some()),
-            cl::CL_DEVICE_LUID => out.write(caps.luid.unwrap_or_default()),
-            cl::CL_DEVICE_NODE_MASK => out.write(caps.node_mask),
+            CL_DEVICE_UUID => caps.device_uuid,
+            CL_DRIVER_UUID => caps.driver_uuid,
+            CL_DEVICE_LUID_VALID => caps.luid.is_some(),
+            CL_DEVICE_LUID => caps.luid.unwrap_or_default(),
+            CL_DEVICE_NODE_MASK => caps.node_mask,
 
             // OpenCL 3.1. Integer dot products: packed and unpacked inputs are required, acceleration is not.
-            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES => out.write(
-                cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED
-                    | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT,
-            ),
+            CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES
+                => cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED
+                | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT,
             // Plain arithmetic.
-            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT => out.write([false; 6]),
+            CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT => [false; 6],
             // Without accumulation, that is.
-            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED => {
+            CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED => {
                 let [signed, unsigned, mixed] = self.backend.target().dot_4x8;
-                out.write([signed, unsigned, mixed, false, false, false])
-            }
-            cl::CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS => {
-                out.write(pointers(&features.spirv_extended_instruction_sets()))
-            }
-            cl::CL_DEVICE_SPIRV_EXTENSIONS => out.write(pointers(&features.spirv_extensions())),
-            cl::CL_DEVICE_SPIRV_CAPABILITIES => out.write(features.spirv_capabilities()),
+                [signed, unsigned, mixed, false, false, false]
+            },
+            CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS
+                => pointers(&features.spirv_extended_instruction_sets()),
+            CL_DEVICE_SPIRV_EXTENSIONS => pointers(&features.spirv_extensions()),
+            CL_DEVICE_SPIRV_CAPABILITIES => features.spirv_capabilities(),
 
-            cl::CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR if features.kernel_clock() => {
-                out.write(features.clock_capabilities())
-            }
+            CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR if features.kernel_clock()
+                => features.clock_capabilities(),
 
             // cl_khr_extended_versioning, where its values differ from the core ones.
-            cl::CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR => out.write(version(1, 2, 0)),
-            _ => unknown(param),
+            CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR => version(1, 2, 0),
         }
-    }
-
-    /// Returns the numbers of images and samplers, and alignments, by query.
-    fn image_count(&self, param: cl_uint) -> cl_uint {
-        let limits = &self.caps().images;
-        if !self.features.images {
-            return 0;
-        }
-        match param {
-            cl::CL_DEVICE_MAX_READ_IMAGE_ARGS => limits.max_sampled,
-            cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS => limits.max_storage,
-            cl::CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS if self.features.read_write_images => {
-                limits.max_storage
-            }
-            cl::CL_DEVICE_MAX_SAMPLERS => limits.max_samplers,
-            cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT => IMAGE_PITCH_ALIGNMENT,
-            cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => IMAGE_BASE_ALIGNMENT,
-            _ => 0,
-        }
-    }
-
-    /// Returns the largest extent of images that a query is for.
-    fn image_size(&self, param: cl_uint) -> usize {
-        let limits = &self.caps().images;
-        if !self.features.images {
-            return 0;
-        }
-        let size = match param {
-            // One-dimensional images and arrays have the same limit.
-            cl::CL_DEVICE_IMAGE2D_MAX_WIDTH => limits.max_2d.min(limits.max_1d),
-            cl::CL_DEVICE_IMAGE2D_MAX_HEIGHT => limits.max_2d,
-            cl::CL_DEVICE_IMAGE_MAX_BUFFER_SIZE => limits.max_texels,
-            cl::CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => limits.max_layers,
-            _ => limits.max_3d,
-        };
-        size as usize
     }
 
     /// Queries of extensions, only where the extension is reported.

@@ -4,7 +4,7 @@
 use super::context::Context;
 use super::device::Device;
 use super::device_side::{DeviceSide, MAX_SIZE, PREFERRED_SIZE};
-use super::info::{unknown, Info, InfoOut, Written};
+use super::info::{answer, Info, InfoOut, Written};
 use crate::backend::device_queue::QueueMemory;
 use crate::cl::{self, cl_command_queue_properties, cl_queue_properties, cl_uint};
 use crate::error::{err, ClResult};
@@ -76,15 +76,14 @@ impl DeviceQueue {
 
 impl Info for Ref<DeviceQueue> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_QUEUE_CONTEXT => out.write(&self.context),
-            cl::CL_QUEUE_DEVICE => out.write(&self.device),
-            cl::CL_QUEUE_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_QUEUE_PROPERTIES => out.write(self.properties),
-            cl::CL_QUEUE_PROPERTIES_ARRAY => out.write(self.list.as_slice()),
-            cl::CL_QUEUE_SIZE => out.write(self.size),
-            cl::CL_QUEUE_DEVICE_DEFAULT => out.write(default_queue(&self.context, &self.device)),
-            _ => unknown(param),
+        answer! { param, out;
+            CL_QUEUE_CONTEXT => &self.context,
+            CL_QUEUE_DEVICE => &self.device,
+            CL_QUEUE_REFERENCE_COUNT => self.api_refs(),
+            CL_QUEUE_PROPERTIES => self.properties,
+            CL_QUEUE_PROPERTIES_ARRAY => self.list.as_slice(),
+            CL_QUEUE_SIZE => self.size,
+            CL_QUEUE_DEVICE_DEFAULT => default_queue(&self.context, &self.device),
         }
     }
 }

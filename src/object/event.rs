@@ -263,13 +263,6 @@ impl Event {
 }
 
 impl Object<Event> {
-    /// Returns CL_EVENT_COMMAND_QUEUE, null for user events.
-    pub fn queue_handle(&self) -> *mut c_void {
-        self.owner
-            .as_ref()
-            .map_or(std::ptr::null_mut(), |owner| owner.handle())
-    }
-
     pub(crate) fn owner(&self) -> Option<&Arc<dyn Owner>> {
         self.owner.as_ref()
     }

@@ -10,10 +10,9 @@
 //! ```ignore
 //! impl Info for Event {
 //!     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-//!         match param {
-//!             CL_EVENT_COMMAND_TYPE => out.write(self.command_type),
-//!             CL_EVENT_CONTEXT => out.write(&self.context),
-//!             _ => unknown(param),
+//!         answer! { param, out;
+//!             CL_EVENT_COMMAND_TYPE => self.command_type,
+//!             CL_EVENT_CONTEXT => &self.context,
 //!         }
 //!     }
 //! }
@@ -84,6 +83,17 @@ pub fn unknown<T>(param: cl_uint) -> ClResult<T> {
         format!("unknown parameter name {param:#x}"),
     )
 }
+
+/// Answers a query by a table of parameter names, each with the value to write.
+macro_rules! answer {
+    ($param:expr, $out:expr; $($($name:ident)|+ $(if $guard:expr)? => $value:expr,)*) => {
+        match $param {
+            $($(cl::$name)|+ $(if $guard)? => $out.write($value),)*
+            other => crate::object::info::unknown(other),
+        }
+    };
+}
+pub(crate) use answer;
 
 /// Takes the bytes of a value in order. What does not fit is dropped; [`InfoOut::write`] has checked the size.
 pub struct Sink<'a> {
@@ -239,24 +249,6 @@ impl<T: InfoItem> InfoValue for &[T] {
     }
 }
 
-impl<T: InfoItem> InfoValue for Vec<T> {
-    fn size(&self) -> usize {
-        self.as_slice().size()
-    }
-    fn put(&self, sink: &mut Sink<'_>) {
-        self.as_slice().put(sink);
-    }
-}
-
-impl<T: InfoItem> InfoValue for &Vec<T> {
-    fn size(&self) -> usize {
-        self.as_slice().size()
-    }
-    fn put(&self, sink: &mut Sink<'_>) {
-        self.as_slice().put(sink);
-    }
-}
-
 /// With a NUL at the end.
 impl InfoValue for &str {
     fn size(&self) -> usize {
@@ -268,24 +260,23 @@ impl InfoValue for &str {
     }
 }
 
-/// With a NUL at the end.
-impl InfoValue for String {
-    fn size(&self) -> usize {
-        self.as_str().size()
-    }
-    fn put(&self, sink: &mut Sink<'_>) {
-        self.as_str().put(sink);
-    }
+macro_rules! as_borrowed {
+    ($([$($parameters:tt)*] $owned:ty => $borrow:ident;)*) => { $(
+        impl<$($parameters)*> InfoValue for $owned {
+            fn size(&self) -> usize {
+                self.$borrow().size()
+            }
+            fn put(&self, sink: &mut Sink<'_>) {
+                self.$borrow().put(sink);
+            }
+        }
+    )* };
 }
-
-/// With a NUL at the end.
-impl InfoValue for &String {
-    fn size(&self) -> usize {
-        self.as_str().size()
-    }
-    fn put(&self, sink: &mut Sink<'_>) {
-        self.as_str().put(sink);
-    }
+as_borrowed! {
+    [T: InfoItem] Vec<T> => as_slice;
+    [T: InfoItem] &Vec<T> => as_slice;
+    [] String => as_str;
+    [] &String => as_str;
 }
 
 /// Returns a name with its version, as the `*_WITH_VERSION` queries list them. Names longer than 63

@@ -3,7 +3,7 @@
 //! A machine without a usable device still has the platform; the log says why it is empty.
 
 use super::device::Device;
-use super::info::{name_versions, unknown, version, version_string, Info, InfoOut, Written};
+use super::info::{answer, name_versions, version, version_string, Info, InfoOut, Written};
 use crate::backend;
 use crate::cl::{self, cl_device_type, cl_uint};
 use crate::error::{err, ClResult};
@@ -95,18 +95,17 @@ impl Platform {
 
 impl Info for Platform {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_PLATFORM_PROFILE => out.write("FULL_PROFILE"),
-            cl::CL_PLATFORM_VERSION => out.write(version_string(VERSION)),
-            cl::CL_PLATFORM_NUMERIC_VERSION => out.write(version(VERSION.0, VERSION.1, 0)),
-            cl::CL_PLATFORM_NAME => out.write("Pumice"),
-            cl::CL_PLATFORM_VENDOR => out.write("Pumice"),
-            cl::CL_PLATFORM_EXTENSIONS => out.write(features::names(&self.extensions())),
-            cl::CL_PLATFORM_EXTENSIONS_WITH_VERSION => out.write(name_versions(&self.extensions())),
+        answer! { param, out;
+            CL_PLATFORM_PROFILE => "FULL_PROFILE",
+            CL_PLATFORM_VERSION => version_string(VERSION),
+            CL_PLATFORM_NUMERIC_VERSION => version(VERSION.0, VERSION.1, 0),
+            CL_PLATFORM_NAME => "Pumice",
+            CL_PLATFORM_VENDOR => "Pumice",
+            CL_PLATFORM_EXTENSIONS => features::names(&self.extensions()),
+            CL_PLATFORM_EXTENSIONS_WITH_VERSION => name_versions(&self.extensions()),
             // Host and device timers are both reported in nanoseconds of the host's clock.
-            cl::CL_PLATFORM_HOST_TIMER_RESOLUTION => out.write(crate::util::clock_ns(1).max(1)),
-            cl::CL_PLATFORM_ICD_SUFFIX_KHR => out.write(VENDOR_SUFFIX),
-            _ => unknown(param),
+            CL_PLATFORM_HOST_TIMER_RESOLUTION => crate::util::clock_ns(1).max(1),
+            CL_PLATFORM_ICD_SUFFIX_KHR => VENDOR_SUFFIX,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::event::Event;
-use super::info::{unknown, Info, InfoOut, Written};
+use super::info::{answer, Info, InfoOut, Written};
 use super::mem::Mem;
 use crate::cl::{self, cl_uint};
 use crate::error::ClResult;
@@ -10,45 +10,42 @@ use crate::handle::Ref;
 
 impl Info for Ref<Context> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_CONTEXT_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_CONTEXT_NUM_DEVICES => out.write(self.devices.len() as cl_uint),
-            cl::CL_CONTEXT_DEVICES => out.write(&self.devices),
-            cl::CL_CONTEXT_PROPERTIES => out.write(&self.properties),
-            _ => unknown(param),
+        answer! { param, out;
+            CL_CONTEXT_REFERENCE_COUNT => self.api_refs(),
+            CL_CONTEXT_NUM_DEVICES => self.devices.len() as cl_uint,
+            CL_CONTEXT_DEVICES => &self.devices,
+            CL_CONTEXT_PROPERTIES => &self.properties,
         }
     }
 }
 
 impl Info for Ref<Mem> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_MEM_TYPE => out.write(self.object_type),
-            cl::CL_MEM_FLAGS => out.write(self.flags),
-            cl::CL_MEM_SIZE => out.write(self.size),
-            cl::CL_MEM_HOST_PTR => out.write(self.host_ptr()),
-            cl::CL_MEM_MAP_COUNT => out.write(self.map_count()),
-            cl::CL_MEM_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_MEM_CONTEXT => out.write(&self.context),
-            cl::CL_MEM_ASSOCIATED_MEMOBJECT => out.write(self.parent().cloned()),
-            cl::CL_MEM_OFFSET => out.write(self.offset()),
-            cl::CL_MEM_USES_SVM_POINTER => out.write(self.uses_svm_pointer()),
-            cl::CL_MEM_DEVICE_ADDRESS_EXT => out.write(self.device_addresses()?),
-            cl::CL_MEM_PROPERTIES => out.write(&self.properties),
-            _ => unknown(param),
+        answer! { param, out;
+            CL_MEM_TYPE => self.object_type,
+            CL_MEM_FLAGS => self.flags,
+            CL_MEM_SIZE => self.size,
+            CL_MEM_HOST_PTR => self.host_ptr(),
+            CL_MEM_MAP_COUNT => self.map_count(),
+            CL_MEM_REFERENCE_COUNT => self.api_refs(),
+            CL_MEM_CONTEXT => &self.context,
+            CL_MEM_ASSOCIATED_MEMOBJECT => self.parent().cloned(),
+            CL_MEM_OFFSET => self.offset(),
+            CL_MEM_USES_SVM_POINTER => self.store.svm,
+            CL_MEM_DEVICE_ADDRESS_EXT => self.device_addresses()?,
+            CL_MEM_PROPERTIES => &self.properties,
         }
     }
 }
 
 impl Info for Ref<Event> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_EVENT_COMMAND_QUEUE => out.write(self.queue_handle()),
-            cl::CL_EVENT_CONTEXT => out.write(&self.context),
-            cl::CL_EVENT_COMMAND_TYPE => out.write(self.command_type),
-            cl::CL_EVENT_COMMAND_EXECUTION_STATUS => out.write(self.status()),
-            cl::CL_EVENT_REFERENCE_COUNT => out.write(self.api_refs()),
-            _ => unknown(param),
+        answer! { param, out;
+            CL_EVENT_COMMAND_QUEUE => self.owner().map_or(std::ptr::null_mut(), |owner| owner.handle()),
+            CL_EVENT_CONTEXT => &self.context,
+            CL_EVENT_COMMAND_TYPE => self.command_type,
+            CL_EVENT_COMMAND_EXECUTION_STATUS => self.status(),
+            CL_EVENT_REFERENCE_COUNT => self.api_refs(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Samplers: three properties, which kernels get as one word (OpenCL API specification, section 5.7).
 
 use super::context::Context;
-use super::info::{unknown, Info, InfoOut, Written};
+use super::info::{answer, Info, InfoOut, Written};
 use super::properties::{pairs, unsupported};
 use crate::cl::{
     self, cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_properties, cl_uint,
@@ -127,14 +127,13 @@ impl Sampler {
 
 impl Info for Ref<Sampler> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_SAMPLER_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_SAMPLER_CONTEXT => out.write(&self.context),
-            cl::CL_SAMPLER_NORMALIZED_COORDS => out.write(self.normalized),
-            cl::CL_SAMPLER_ADDRESSING_MODE => out.write(self.addressing),
-            cl::CL_SAMPLER_FILTER_MODE => out.write(self.filter),
-            cl::CL_SAMPLER_PROPERTIES => out.write(&self.properties),
-            _ => unknown(param),
+        answer! { param, out;
+            CL_SAMPLER_REFERENCE_COUNT => self.api_refs(),
+            CL_SAMPLER_CONTEXT => &self.context,
+            CL_SAMPLER_NORMALIZED_COORDS => self.normalized,
+            CL_SAMPLER_ADDRESSING_MODE => self.addressing,
+            CL_SAMPLER_FILTER_MODE => self.filter,
+            CL_SAMPLER_PROPERTIES => &self.properties,
         }
     }
 }

@@ -280,16 +280,6 @@ impl Queue {
         Ok(queue)
     }
 
-    /// Returns CL_QUEUE_CONTEXT.
-    pub fn context(&self) -> &Ref<Context> {
-        &self.target.context
-    }
-
-    /// Returns CL_QUEUE_DEVICE.
-    pub fn device(&self) -> &Ref<Device> {
-        &self.target.device
-    }
-
     /// Implements clSetCommandQueueProperty: for OpenCL 1.0 devices only.
     pub fn set_property(&self) -> ClResult {
         err(

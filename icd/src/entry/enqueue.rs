@@ -260,7 +260,7 @@ pub fn migrate(
 
 fn kernel_for(queue: &Ref<Queue>, kernel: Handle) -> ClResult<Ref<Kernel>> {
     let kernel = kernel.object::<Kernel>()?;
-    if !Arc::ptr_eq(&kernel.program.context, queue.context()) {
+    if !Arc::ptr_eq(&kernel.program.context, &queue.target.context) {
         return err(
             cl::CL_INVALID_CONTEXT,
             "the kernel is of another context than the queue",

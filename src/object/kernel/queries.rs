@@ -9,7 +9,7 @@ use crate::cl::{
 use crate::error::{ensure, err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
-use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::info::{answer, unknown, InfoOut, Written};
 use spirv_lowering::interface::{AccessQualifier, AddressQualifier, Arg, ArgKind, KernelInterface};
 use std::sync::Arc;
 
@@ -17,14 +17,13 @@ use std::sync::Arc;
 impl Object<Kernel> {
     /// Implements clGetKernelInfo.
     pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_KERNEL_FUNCTION_NAME => out.write(self.name.as_str()),
-            cl::CL_KERNEL_NUM_ARGS => out.write(self.first()?.args.len() as cl_uint),
-            cl::CL_KERNEL_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_KERNEL_CONTEXT => out.write(self.program.context.handle()),
-            cl::CL_KERNEL_PROGRAM => out.write(self.program.handle()),
-            cl::CL_KERNEL_ATTRIBUTES => out.write(self.attributes()?.as_str()),
-            _ => unknown(param),
+        answer! { param, out;
+            CL_KERNEL_FUNCTION_NAME => self.name.as_str(),
+            CL_KERNEL_NUM_ARGS => self.first()?.args.len() as cl_uint,
+            CL_KERNEL_REFERENCE_COUNT => self.api_refs(),
+            CL_KERNEL_CONTEXT => &self.program.context,
+            CL_KERNEL_PROGRAM => &self.program,
+            CL_KERNEL_ATTRIBUTES => self.attributes()?,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::error::{err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
-use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::info::{answer, InfoOut, Written};
 use crate::object::memories::{MemoryIndex, PerMemory};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -457,28 +457,20 @@ impl Mem {
                 0
             }
         };
-        match param {
-            cl::CL_IMAGE_FORMAT => out.write(cl_image_format {
+        answer! { param, out;
+            CL_IMAGE_FORMAT => cl_image_format {
                 image_channel_order: desc.format.order,
                 image_channel_data_type: desc.format.data,
-            }),
-            cl::CL_IMAGE_ELEMENT_SIZE => out.write(desc.format.element_size()),
-            cl::CL_IMAGE_ROW_PITCH => out.write(image.row_pitch()),
-            cl::CL_IMAGE_SLICE_PITCH => out.write(image.slice_pitch()),
-            cl::CL_IMAGE_WIDTH => out.write(desc.pixels() as usize),
-            cl::CL_IMAGE_HEIGHT => out.write(only(
-                &[ImageDim::D2, ImageDim::D2Array, ImageDim::D3],
-                desc.height,
-            )),
-            cl::CL_IMAGE_DEPTH => out.write(only(&[ImageDim::D3], desc.depth)),
-            cl::CL_IMAGE_ARRAY_SIZE => {
-                out.write(only(&[ImageDim::D1Array, ImageDim::D2Array], desc.layers))
-            }
-            cl::CL_IMAGE_BUFFER => {
-                out.write(self.parent.clone().filter(|parent| parent.is_buffer()))
-            }
-            cl::CL_IMAGE_NUM_MIP_LEVELS | cl::CL_IMAGE_NUM_SAMPLES => out.write(0u32),
-            _ => unknown(param),
+            },
+            CL_IMAGE_ELEMENT_SIZE => desc.format.element_size(),
+            CL_IMAGE_ROW_PITCH => image.row_pitch(),
+            CL_IMAGE_SLICE_PITCH => image.slice_pitch(),
+            CL_IMAGE_WIDTH => desc.pixels() as usize,
+            CL_IMAGE_HEIGHT => only(&[ImageDim::D2, ImageDim::D2Array, ImageDim::D3], desc.height),
+            CL_IMAGE_DEPTH => only(&[ImageDim::D3], desc.depth),
+            CL_IMAGE_ARRAY_SIZE => only(&[ImageDim::D1Array, ImageDim::D2Array], desc.layers),
+            CL_IMAGE_BUFFER => self.parent.clone().filter(|parent| parent.is_buffer()),
+            CL_IMAGE_NUM_MIP_LEVELS | CL_IMAGE_NUM_SAMPLES => 0u32,
         }
     }
 }

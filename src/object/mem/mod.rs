@@ -176,11 +176,6 @@ impl Mem {
         self.mappings.lock().len() as cl_uint
     }
 
-    /// Returns CL_MEM_USES_SVM_POINTER.
-    pub fn uses_svm_pointer(&self) -> bool {
-        self.store.svm
-    }
-
     /// Returns true if this is a buffer (or sub-buffer).
     pub fn is_buffer(&self) -> bool {
         self.object_type == cl::CL_MEM_OBJECT_BUFFER

@@ -8,7 +8,7 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::PIPE_MAX_PACKET_SIZE;
-use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::info::{answer, InfoOut, Written};
 use spirv_lowering::pipe;
 
 /// The packets that a pipe holds.
@@ -97,12 +97,11 @@ impl Mem {
         let Some(packets) = self.packets else {
             return err(cl::CL_INVALID_MEM_OBJECT, "the memory object is not a pipe");
         };
-        match param {
-            cl::CL_PIPE_PACKET_SIZE => out.write(packets.size),
-            cl::CL_PIPE_MAX_PACKETS => out.write(packets.most),
+        answer! { param, out;
+            CL_PIPE_PACKET_SIZE => packets.size,
+            CL_PIPE_MAX_PACKETS => packets.most,
             // None can be given.
-            cl::CL_PIPE_PROPERTIES => out.write(Vec::<cl_pipe_properties>::new()),
-            _ => unknown(param),
+            CL_PIPE_PROPERTIES => Vec::<cl_pipe_properties>::new(),
         }
     }
 }

@@ -8,9 +8,8 @@ use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
-use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::info::{answer, InfoOut, Written};
 use crate::object::launch::Rules;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 impl Program {
@@ -124,16 +123,13 @@ impl Program {
                 "the device is not one of the program's",
             );
         };
-        match param {
-            cl::CL_PROGRAM_BUILD_STATUS => out.write(build.status),
-            cl::CL_PROGRAM_BUILD_OPTIONS => out.write(build.options.as_str()),
-            cl::CL_PROGRAM_BUILD_LOG => out.write(build.log.as_str()),
-            cl::CL_PROGRAM_BINARY_TYPE => out.write(build.kind),
-            cl::CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE => {
-                let size = build.executable.map_or(0, |e| e.globals().writable_size);
-                out.write(size as usize)
-            }
-            _ => unknown(param),
+        answer! { param, out;
+            CL_PROGRAM_BUILD_STATUS => build.status,
+            CL_PROGRAM_BUILD_OPTIONS => build.options,
+            CL_PROGRAM_BUILD_LOG => build.log,
+            CL_PROGRAM_BINARY_TYPE => build.kind,
+            CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE
+                => build.executable.map_or(0, |e| e.globals().writable_size as usize),
         }
     }
 }
@@ -142,32 +138,23 @@ impl Object<Program> {
     /// Implements clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from
     /// [`Program::binaries`]).
     pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_PROGRAM_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_PROGRAM_CONTEXT => out.write(self.context.handle()),
-            cl::CL_PROGRAM_NUM_DEVICES => out.write(self.devices.len() as cl_uint),
-            cl::CL_PROGRAM_DEVICES => {
-                let handles: Vec<*mut c_void> = self.devices.iter().map(|d| d.handle()).collect();
-                out.write(handles.as_slice())
-            }
-            cl::CL_PROGRAM_SOURCE => out.write(self.source().unwrap_or_default()),
-            cl::CL_PROGRAM_IL => match &self.origin {
-                Origin::Il { bytes, .. } => out.write(bytes.as_slice()),
-                _ => out.write(&[] as &[u8]),
+        answer! { param, out;
+            CL_PROGRAM_REFERENCE_COUNT => self.api_refs(),
+            CL_PROGRAM_CONTEXT => &self.context,
+            CL_PROGRAM_NUM_DEVICES => self.devices.len() as cl_uint,
+            CL_PROGRAM_DEVICES => &self.devices,
+            CL_PROGRAM_SOURCE => self.source().unwrap_or_default(),
+            CL_PROGRAM_IL => match &self.origin {
+                Origin::Il { bytes, .. } => bytes.as_slice(),
+                _ => &[],
             },
-            cl::CL_PROGRAM_BINARY_SIZES => {
-                let sizes: Vec<usize> = self.binaries().iter().map(Vec::len).collect();
-                out.write(sizes.as_slice())
-            }
-            cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
-            cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
-            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT => {
-                out.write(self.any_executable(Executable::has_initializers)?)
-            }
-            cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => {
-                out.write(self.any_executable(Executable::has_finalizers)?)
-            }
-            _ => unknown(param),
+            CL_PROGRAM_BINARY_SIZES => self.binaries().iter().map(Vec::len).collect::<Vec<_>>(),
+            CL_PROGRAM_NUM_KERNELS => self.kernel_names()?.len(),
+            CL_PROGRAM_KERNEL_NAMES => self.kernel_names()?.join(";"),
+            CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT
+                => self.any_executable(Executable::has_initializers)?,
+            CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT
+                => self.any_executable(Executable::has_finalizers)?,
         }
     }
 }

@@ -124,7 +124,7 @@ fn buffers_over_allocations_share_their_bytes() {
         assert_eq!(code(make(0, 257)), cl::CL_INVALID_BUFFER_SIZE);
         assert_eq!(code(make(128, 129)), cl::CL_INVALID_BUFFER_SIZE);
         let half = make(128, 128).unwrap();
-        assert!(half.uses_svm_pointer());
+        assert!(half.store.svm);
         assert_eq!(half.host_ptr() as usize, one.address + 128);
         queue
             .enqueue(fill(&queue, &one.mem, 1), &[], false, false)
