@@ -2,7 +2,7 @@
 
 use crate::access::meet;
 use crate::program::{
-    Kind, MapHow, Operand, Place, Program, ProgramAction, Shape, Side, Usm, What, MOST,
+    Kind, MapHow, Memory, Operand, Place, Program, ProgramAction, Shape, Side, Usm, What, MOST,
 };
 use std::ops::Range;
 
@@ -357,15 +357,20 @@ impl State {
             What::Open(gate) => check(self.closed.contains(gate), "not a closed gate"),
             // Who occupies a device of two processors twice leaves nothing of it for others.
             What::GateKernel(_) | What::GateNative => {
-                // An image that was released is destroyed when its last batch is, by whichever call sees that.
-                let goes = |one: &ProgramAction| {
-                    let image = |memory: usize| program.memories[memory].kind.pitch().is_some();
-                    matches!(one.what, What::Release(memory) if image(memory))
+                // An image that was released is destroyed when its last batch is, by whichever call sees that; and a
+                // context of several devices makes it on each when that uses it first.
+                let image = |memory: &Memory| memory.kind.pitch().is_some();
+                let goes = |one: &ProgramAction| match one.what {
+                    What::Release(memory) => image(&program.memories[memory]),
+                    _ => false,
                 };
+                let several = program.queues.iter().any(|queue| queue.device != 0)
+                    || program.memories.iter().any(|memory| memory.device != 0);
+                let late = several && program.memories.iter().any(image);
                 let alone = action.what == What::GateKernel(true) && !program.strict;
                 check(
-                    !alone || !program.actions.iter().any(goes),
-                    "an image may be destroyed meanwhile",
+                    !alone || !late && !program.actions.iter().any(goes),
+                    "an image may be made or destroyed meanwhile",
                 )?;
                 let device = |queue: usize| program.queues[queue].device;
                 let other = self.closed.iter().any(|&of| {
