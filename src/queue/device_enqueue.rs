@@ -37,6 +37,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use spirv_lowering::device_queue::record;
 use spirv_lowering::ir::module::PrintfSite;
+use std::collections::hash_map::Entry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,15 +122,16 @@ impl LaunchTree {
             Err(error) => return ClError::from(error).code,
         };
         stream.wait_for(&self.begun);
+        let first = Node {
+            ended: true,
+            ..Node::new(NONE, 0, 0)
+        };
         let mut children = Children {
             tree: self,
             stream,
             memory: Pool::new(Placement::HostWrite, 64 << 10, UNBOUNDED),
-            nodes: vec![Node {
-                ended: true,
-                ..Node::new(NONE, 0, 0)
-            }],
-            free: Vec::new(),
+            nodes: [(0, first)].into_iter().collect(),
+            last: 0,
             ended: Vec::new(),
             ready: VecDeque::new(),
             own: FxHashSet::default(),
@@ -173,7 +175,6 @@ struct Node {
     parent: u32,
     /// Children that are not over.
     open: u32,
-    live: bool,
     ended: bool,
     /// Its device event, 0: none.
     event: u64,
@@ -188,7 +189,6 @@ impl Node {
         Self {
             parent,
             open: 0,
-            live: true,
             ended: false,
             event,
             start,
@@ -212,8 +212,10 @@ struct Children<'f> {
     tree: &'f LaunchTree,
     stream: SpareStream<'f>,
     memory: Pool,
-    nodes: Vec<Node>,
-    free: Vec<u32>,
+    /// By number. That of the application's launch is 0.
+    nodes: FxHashMap<u32, Node>,
+    /// The number of the last one.
+    last: u32,
     /// Nodes that have ended since their children were last counted.
     ended: Vec<u32>,
     ready: VecDeque<Child>,
@@ -294,7 +296,7 @@ impl Children<'_> {
             return;
         };
         let parent = record.launch as u32;
-        let Some(node) = self.nodes.get_mut(parent as usize).filter(|node| node.live) else {
+        let Some(node) = self.nodes.get_mut(&parent) else {
             crate::log!(Error, "a record in a device queue is of no launch");
             queue.free(record.size);
             return;
@@ -378,23 +380,14 @@ impl Children<'_> {
     }
 
     fn node(&mut self, child: &Child, start: u64) -> u32 {
+        self.last += 1;
         let node = Node::new(child.parent, child.record.event, start);
-        match self.free.pop() {
-            Some(index) => {
-                if let Some(slot) = self.nodes.get_mut(index as usize) {
-                    *slot = node;
-                }
-                index
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() as u32 - 1
-            }
-        }
+        self.nodes.insert(self.last, node);
+        self.last
     }
 
     fn end(&mut self, node: u32, now: u64, status: cl_int) {
-        if let Some(found) = self.nodes.get_mut(node as usize) {
+        if let Some(found) = self.nodes.get_mut(&node) {
             (found.ended, found.end, found.status) = (true, now, status);
             self.ended.push(node);
         }
@@ -404,22 +397,25 @@ impl Children<'_> {
     /// that enqueued it.
     fn complete_upwards(&mut self, mut index: u32) {
         let now = now_ns();
-        while let Some(node) = self.nodes.get_mut(index as usize) {
-            if !node.live || !node.ended || node.open > 0 {
-                return;
-            }
+        while let Entry::Occupied(entry) = self.nodes.entry(index) {
+            let node = entry.get();
             // The first one's event is the host's.
-            if node.parent == NONE {
+            if !node.ended || node.open > 0 || node.parent == NONE {
                 return;
             }
-            node.live = false;
-            let (parent, event, status) = (node.parent, node.event, node.status);
-            let times = [node.end - node.start, now.saturating_sub(node.start)];
-            self.free.push(index);
+            let Node {
+                parent,
+                event,
+                status,
+                start,
+                end,
+                ..
+            } = entry.remove();
+            let times = [end - start, now.saturating_sub(start)];
             if event != 0 {
                 self.complete(event, status, times);
             }
-            if let Some(parent) = self.nodes.get_mut(parent as usize) {
+            if let Some(parent) = self.nodes.get_mut(&parent) {
                 parent.open = parent.open.saturating_sub(1);
             }
             index = parent;

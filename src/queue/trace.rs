@@ -12,7 +12,7 @@ use crate::object::event::Event;
 use crate::util::trace::{self, Row};
 use parking_lot::Mutex;
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Commands that are waited for, of one queue.
@@ -33,8 +33,6 @@ struct Waiting {
 
 /// A queue with commands.
 struct Lanes {
-    /// Names the queue.
-    handle: usize,
     /// In place of the process: the device.
     device: u32,
     /// The first of its lanes. From 1: viewers take a thread 0 for the main thread of its process, and number it like that.
@@ -50,14 +48,15 @@ struct Lanes {
 #[derive(Default)]
 struct TracedQueues {
     devices: Vec<usize>,
-    queues: Vec<Lanes>,
+    /// By their handles.
+    queues: BTreeMap<usize, Lanes>,
     /// Queues that there have been.
     count: u32,
 }
 
 static TRACED: Mutex<TracedQueues> = Mutex::new(TracedQueues {
     devices: Vec::new(),
-    queues: Vec::new(),
+    queues: BTreeMap::new(),
     count: 0,
 });
 /// Held by who collects: in turn, so that lanes are filled in order.
@@ -81,40 +80,35 @@ pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
         from: (trace::this_thread(), queued),
     };
     let mut known = TRACED.lock();
-    let at = match known.queues.iter().position(|queue| queue.handle == handle) {
-        Some(at) => at,
-        None => {
-            let device = owner.device();
-            let of = std::sync::Arc::as_ptr(device) as usize;
-            let index = match known.devices.iter().position(|known| *known == of) {
-                Some(index) => index,
-                None => {
-                    known.devices.push(of);
-                    known.devices.len() - 1
-                }
-            };
-            let number = FIRST_DEVICE + index as u32;
-            trace::name_process(number, &device.caps().name);
-            let first = known.count * LANES + 1;
-            known.count += 1;
-            known.queues.push(Lanes {
-                handle,
-                device: number,
-                first,
-                ends: Vec::new(),
-                waiting: VecDeque::new(),
-                lost: 0,
-            });
-            known.queues.len() - 1
+    let TracedQueues {
+        devices,
+        queues,
+        count,
+    } = &mut *known;
+    let queue = queues.entry(handle).or_insert_with(|| {
+        let device = owner.device();
+        let of = std::sync::Arc::as_ptr(device) as usize;
+        let index = devices.iter().position(|known| *known == of);
+        let index = index.unwrap_or_else(|| {
+            devices.push(of);
+            devices.len() - 1
+        });
+        let number = FIRST_DEVICE + index as u32;
+        trace::name_process(number, &device.caps().name);
+        *count += 1;
+        Lanes {
+            device: number,
+            first: (*count - 1) * LANES + 1,
+            ends: Vec::new(),
+            waiting: VecDeque::new(),
+            lost: 0,
         }
-    };
+    });
+    queue.waiting.push_back(waiting);
     let mut dropped = None;
-    if let Some(queue) = known.queues.get_mut(at) {
-        queue.waiting.push_back(waiting);
-        if queue.waiting.len() > MOST {
-            dropped = queue.waiting.pop_front();
-            queue.lost += 1;
-        }
+    if queue.waiting.len() > MOST {
+        dropped = queue.waiting.pop_front();
+        queue.lost += 1;
     }
     drop(known);
     // This may be the last reference to a queue.
@@ -129,39 +123,31 @@ fn collect() {
     let mut over = Vec::new();
     {
         let mut known = TRACED.lock();
-        for queue in &mut known.queues {
-            while queue
-                .waiting
-                .front()
-                .is_some_and(|first| first.event.is_over())
-            {
-                over.extend(queue.waiting.pop_front().map(|one| (queue.handle, one)));
+        for (handle, queue) in &mut known.queues {
+            let waiting = &mut queue.waiting;
+            while waiting.front().is_some_and(|first| first.event.is_over()) {
+                over.extend(waiting.pop_front().map(|one| (*handle, one)));
             }
         }
     }
     for (handle, one) in over {
         let times = one.event.measured();
         let mut known = TRACED.lock();
-        let Some(queue) = known.queues.iter_mut().find(|queue| queue.handle == handle) else {
-            continue;
-        };
-        queue.write(&one, times);
+        if let Some(queue) = known.queues.get_mut(&handle) {
+            queue.write(&one, times);
+        }
         drop(known);
         drop(one);
     }
     // A queue whose commands have all been entered may be gone, and another one have its handle. Its lanes stay.
     let mut known = TRACED.lock();
-    known
-        .queues
-        .retain(|queue| !queue.waiting.is_empty() || queue.is_there());
+    known.queues.retain(|handle, queue| {
+        let handle = *handle as *const std::ffi::c_void;
+        !queue.waiting.is_empty() || crate::handle::lookup::<super::Queue>(handle).is_ok()
+    });
 }
 
 impl Lanes {
-    /// Returns true if the application still has the queue.
-    fn is_there(&self) -> bool {
-        crate::handle::lookup::<super::Queue>(self.handle as *const std::ffi::c_void).is_ok()
-    }
-
     /// Writes the slices of a command. `times`: queued, submit, start and end, or the status if
     /// there are none.
     fn write(&mut self, one: &Waiting, times: Result<[u64; 4], cl::cl_int>) {
@@ -169,10 +155,8 @@ impl Lanes {
             Ok(times) => (times, Cow::Borrowed("complete")),
             Err(status) => {
                 let now = crate::util::monotonic_ns();
-                (
-                    [one.from.1, now, now, now],
-                    format!("failed ({status})").into(),
-                )
+                let status = format!("failed ({status})").into();
+                ([one.from.1, now, now, now], status)
             }
         };
         let lane = self.ends.iter().position(|last| *last <= start);
