@@ -9,7 +9,8 @@ use crate::backend::device_queue::QueueMemory;
 use crate::cl::{self, cl_command_queue_properties, cl_queue_properties, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Weak};
 
 /// A device queue.
 pub struct DeviceQueue {
@@ -48,10 +49,6 @@ impl DeviceQueue {
             );
         }
         let on_device = context.on_device(index)?;
-        let is_default = properties & cl::CL_QUEUE_ON_DEVICE_DEFAULT != 0;
-        if let Some(known) = default_of(on_device).filter(|_| is_default) {
-            return Ok(known);
-        }
         let memory = QueueMemory::new(device.backend.as_ref(), size as u32)?;
         let queue = Object::new(Self {
             context: context.clone(),
@@ -61,15 +58,14 @@ impl DeviceQueue {
             size: size as u32,
             memory: Arc::new(memory),
         });
+        if properties & cl::CL_QUEUE_ON_DEVICE_DEFAULT != 0 {
+            let mut default = on_device.default.lock();
+            if let Some(known) = known(&default) {
+                return Ok(known);
+            }
+            *default = Some(weak(&queue));
+        }
         on_device.add(&queue.memory);
-        // Another thread may have made one meanwhile.
-        let queue = match is_default {
-            true => on_device
-                .default_or(queue.clone())
-                .downcast()
-                .unwrap_or(queue),
-            false => queue,
-        };
         Ok(queue)
     }
 }
@@ -101,7 +97,7 @@ pub fn set_default(
             "the queue is of another context or device",
         );
     }
-    make_default(context.on_device(index)?, queue);
+    *context.on_device(index)?.default.lock() = Some(weak(queue));
     Ok(())
 }
 
@@ -113,10 +109,14 @@ pub fn default_queue(context: &Context, device: &Ref<Device>) -> Option<Ref<Devi
 
 /// Returns the default queue of those.
 pub fn default_of(on_device: &DeviceSide) -> Option<Ref<DeviceQueue>> {
-    on_device.default()?.downcast().ok()
+    known(&on_device.default.lock())
 }
 
-fn make_default(on_device: &DeviceSide, queue: &Ref<DeviceQueue>) {
-    let queue: Arc<dyn std::any::Any + Send + Sync> = queue.clone();
-    on_device.set_default(Arc::downgrade(&queue));
+fn known(default: &Option<Weak<dyn Any + Send + Sync>>) -> Option<Ref<DeviceQueue>> {
+    default.as_ref()?.upgrade()?.downcast().ok()
+}
+
+fn weak(queue: &Ref<DeviceQueue>) -> Weak<dyn Any + Send + Sync> {
+    let queue: Arc<dyn Any + Send + Sync> = queue.clone();
+    Arc::downgrade(&queue)
 }

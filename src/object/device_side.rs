@@ -78,7 +78,7 @@ pub struct DeviceSide {
     pub times: EventTimes,
     queues: parking_lot::Mutex<Vec<Weak<QueueMemory>>>,
     /// The default queue, which knows what it is: it stands above.
-    default: parking_lot::Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    pub(super) default: parking_lot::Mutex<Option<Weak<dyn Any + Send + Sync>>>,
     trees: Mutex<FxHashMap<u32, Arc<Inbox>>, { rank::LAUNCH_TREES }>,
     next: AtomicU64,
     /// How many [`UnderWay`] there are.
@@ -114,29 +114,6 @@ impl DeviceSide {
         let mut queues = self.queues.lock();
         queues.retain(|known| known.strong_count() > 0);
         queues.push(Arc::downgrade(memory));
-    }
-
-    /// Returns the default queue: that which there is, else this one from now on.
-    pub(super) fn default_or(
-        &self,
-        queue: Arc<dyn Any + Send + Sync>,
-    ) -> Arc<dyn Any + Send + Sync> {
-        let mut default = self.default.lock();
-        if let Some(known) = default.as_ref().and_then(Weak::upgrade) {
-            return known;
-        }
-        *default = Some(Arc::downgrade(&queue));
-        queue
-    }
-
-    /// Makes a queue the default queue.
-    pub(super) fn set_default(&self, queue: Weak<dyn Any + Send + Sync>) {
-        *self.default.lock() = Some(queue);
-    }
-
-    /// Returns the default queue, if there is one.
-    pub(super) fn default(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        self.default.lock().as_ref()?.upgrade()
     }
 
     /// Returns all queues. A launch keeps them: kernels may have found any of them in memory.

@@ -2,11 +2,13 @@
 
 use super::device_side::DeviceSide;
 use super::mem::Mem;
+use crate::backend::image::Resource;
 use crate::backend::{Binding, Code, Memory};
 use crate::compile::Executable;
+use crate::error::ClResult;
 use crate::handle::Ref;
 use smallvec::SmallVec;
-use spirv_lowering::interface::Access;
+use spirv_lowering::interface::{Access, SamplerBinding, SamplerSource};
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::{Arc, OnceLock};
 
@@ -44,6 +46,53 @@ pub struct KernelLaunch {
     pub wide: bool,
     /// For a kernel that enqueues others.
     pub enqueues: Option<Arc<Enqueues>>,
+}
+
+impl KernelLaunch {
+    /// Creates a launch that is yet to get its arguments.
+    pub(super) fn new(code: Arc<dyn Code>, rules: Rules, wide: bool) -> Box<Self> {
+        let interface = code.interface();
+        let size = match interface.args_in_buffer {
+            true => interface.arg_buffer_size,
+            false => interface.push_size,
+        };
+        // Written where it stays: it is large.
+        Box::write(
+            Box::new_uninit(),
+            Self {
+                args: SmallVec::from_elem(0, size as usize),
+                local_args: SmallVec::new(),
+                buffers: SmallVec::new(),
+                images: SmallVec::new(),
+                bindings: Vec::new(),
+                globals: None,
+                kept: None,
+                printf: None,
+                touches_anything: false,
+                host_memory: false,
+                rules,
+                wide,
+                enqueues: None,
+                code,
+            },
+        )
+    }
+
+    /// Binds samplers, whose property words are given by their sources.
+    pub(super) fn bind_samplers(
+        &mut self,
+        samplers: &[SamplerBinding],
+        word: impl Fn(SamplerSource) -> ClResult<u32>,
+    ) -> ClResult {
+        for sampler in samplers {
+            self.bindings.push(Binding {
+                binding: sampler.binding,
+                resource: Resource::Sampler(word(sampler.source)?),
+                write: false,
+            });
+        }
+        Ok(())
+    }
 }
 
 /// The rules of a program's build for launches of its kernels.

@@ -16,7 +16,7 @@ use crate::backend::{Memory, SharedKind};
 use crate::cl::{
     self, cl_mem_alloc_flags_intel, cl_svm_mem_flags, cl_uint, cl_unified_shared_memory_type_intel,
 };
-use crate::error::{err, ClResult};
+use crate::error::{err, ClResult, OrErr};
 use crate::handle::Ref;
 use std::any::Any;
 use std::ops::Range;
@@ -154,18 +154,15 @@ pub fn alloc(
             "a device of the context does not support the sharing asked for",
         );
     }
-    let align = alignment(u64::from(align))?;
-    let kind = if fine {
-        SharedKind::Fine
-    } else {
-        SharedKind::Coarse
-    };
     let sharing = context.memories_of(|device| supported(device));
     let request = Request {
         access: flags & ACCESS,
         size,
-        align,
-        kind,
+        align: alignment(u64::from(align))?,
+        kind: match fine {
+            true => SharedKind::Fine,
+            false => SharedKind::Coarse,
+        },
         usm: None,
     };
     make(context, request, &sharing)
@@ -188,13 +185,7 @@ pub(super) fn make(
     request: Request,
     sharing: &[MemoryIndex],
 ) -> ClResult<Arc<Allocation>> {
-    let Request {
-        access,
-        size,
-        align,
-        kind,
-        usm,
-    } = request;
+    let size = request.size;
     let devices = sharing.iter().map(|at| context.memories.device(*at));
     let devices: Vec<&Ref<Device>> = devices.collect::<ClResult<_>>()?;
     let too_large = |device: &&Ref<Device>| size as u64 > device.caps().max_alloc_size;
@@ -204,26 +195,24 @@ pub(super) fn make(
             "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE",
         );
     }
-    let made = memories(context, &devices, size as u64, align, kind)?;
-    let Some(address) = made.first().map(|memory| memory.address() as usize) else {
-        return err(cl::CL_INVALID_DEVICE, "no device to allocate for");
-    };
+    let made = memories(context, &devices, &request)?;
+    let address = made.first().map(|memory| memory.address() as usize);
+    let address = address.or_err(cl::CL_INVALID_DEVICE, "no device to allocate for")?;
     let at = |memory: &Arc<dyn Memory>| memory.mapped().map(|pointer| pointer.as_ptr() as usize);
     let separate = made.len() > 1 && made.iter().any(|memory| at(memory) != Some(address));
     let mut made = made.into_iter();
     let all = context.memories.all();
     let places = all.map(|at| sharing.contains(&at).then(|| made.next()).flatten());
     let places = places.collect();
-    let flags = if access == 0 {
-        cl::CL_MEM_READ_WRITE
-    } else {
-        access
+    let flags = match request.access {
+        0 => cl::CL_MEM_READ_WRITE,
+        access => access,
     };
     let allocation = Arc::new(Allocation {
         mem: Mem::shared(context, flags, address, size, places, separate),
         address,
         size,
-        usm,
+        usm: request.usm,
     });
     let allocations = &context.allocations;
     allocations.insert(address, size, allocation.clone());
@@ -235,20 +224,18 @@ pub(super) fn make(
 fn memories(
     context: &Context,
     devices: &[&Ref<Device>],
-    size: u64,
-    align: u64,
-    kind: SharedKind,
+    request: &Request,
 ) -> ClResult<Vec<Arc<dyn Memory>>> {
+    let (size, align, kind) = (request.size as u64, request.align, request.kind);
     let Some((first, others)) = devices.split_first() else {
         return Ok(Vec::new());
     };
     let in_place = |device: &Ref<Device>| device.caps().svm.system;
     if devices.iter().all(|device| in_place(device)) {
         // What several devices are to see must be the host's.
-        let kind = if others.is_empty() {
-            kind
-        } else {
-            SharedKind::Fine
+        let kind = match others {
+            [] => kind,
+            _ => SharedKind::Fine,
         };
         let own = first.backend.allocate_shared(size, align, kind)?;
         let mut made = vec![own.clone()];

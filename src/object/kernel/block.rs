@@ -2,17 +2,14 @@
 
 use super::args::check_image_type;
 use super::snapshot::put;
-use crate::backend::image::Resource;
-use crate::backend::Binding;
 use crate::cl;
 use crate::compile::{Executable, LoweredKernel};
-use crate::error::{err, ClResult};
+use crate::error::{err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::launch::{Enqueues, KernelLaunch};
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
-use smallvec::SmallVec;
 use spirv_lowering::device_queue::state;
 use spirv_lowering::interface::{sampler, ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
 use std::sync::Arc;
@@ -34,13 +31,11 @@ pub struct BlockLaunch<'a> {
 impl Enqueues {
     fn find(executable: &Executable, number: u64) -> ClResult<&LoweredKernel> {
         let mut blocks = executable.blocks().iter();
-        match blocks.find(|block| block.number == number) {
-            Some(block) => Ok(block),
-            None => err(
-                cl::CL_INVALID_KERNEL,
-                "a record names no block of its program",
-            ),
-        }
+        let found = blocks.find(|block| block.number == number);
+        found.or_err(
+            cl::CL_INVALID_KERNEL,
+            "a record names no block of its program",
+        )
     }
 
     /// Returns a launch of a block. `tree`: the identity of the launch tree, which orders its
@@ -58,28 +53,13 @@ impl Enqueues {
         };
         let block = Self::find(executable, child.number)?;
         let interface = &block.lowered.interface;
-        let size = if interface.args_in_buffer {
-            interface.arg_buffer_size
-        } else {
-            interface.push_size
-        };
         let sites = &block.lowered.printfs;
-        let mut launch = Box::new(KernelLaunch {
-            code: executable.block_code(block)?,
-            args: SmallVec::from_elem(0, size as usize),
-            local_args: SmallVec::new(),
-            buffers: SmallVec::new(),
-            images: SmallVec::new(),
-            bindings: Vec::new(),
-            globals: self.globals.clone(),
-            kept: None,
-            printf: (!sites.is_empty()).then(|| Arc::new(sites.clone())),
-            touches_anything: true,
-            host_memory: device.caps().svm.system,
-            rules: self.rules,
-            wide,
-            enqueues: interface.enqueues().then(|| self.clone()),
-        });
+        let mut launch = KernelLaunch::new(executable.block_code(block)?, self.rules, wide);
+        launch.globals = self.globals.clone();
+        launch.printf = (!sites.is_empty()).then(|| Arc::new(sites.clone()));
+        launch.touches_anything = true;
+        launch.host_memory = device.caps().svm.system;
+        launch.enqueues = interface.enqueues().then(|| self.clone());
         let mut locals = child.locals.iter();
         for (arg, &access) in interface.args.iter().zip(&interface.arg_access) {
             match arg.kind {
@@ -89,21 +69,17 @@ impl Enqueues {
                 ArgKind::Local { spec_id } => {
                     let size = locals.next().copied().filter(|size| *size > 0);
                     let size = size.and_then(|size| size.checked_next_multiple_of(LOCAL_ARG_ALIGN));
-                    let Some(size) = size else {
-                        return err(
-                            cl::CL_INVALID_ARG_SIZE,
-                            "a block lacks a size of local memory",
-                        );
-                    };
+                    let size = size.or_err(
+                        cl::CL_INVALID_ARG_SIZE,
+                        "a block lacks a size of local memory",
+                    )?;
                     launch.local_args.push((spec_id, size));
                 }
                 ArgKind::Captured { at, image } => {
-                    let Some(mem) = self.captured_image(child.captured, at) else {
-                        return err(
-                            cl::CL_INVALID_ARG_VALUE,
-                            "a block captured an image that the launch does not have",
-                        );
-                    };
+                    let mem = self.captured_image(child.captured, at).or_err(
+                        cl::CL_INVALID_ARG_VALUE,
+                        "a block captured an image that the launch does not have",
+                    )?;
                     check_image_type(mem, &image, arg.access)?;
                     launch.images.push((mem.clone(), access));
                     launch.show_image(device, tree, &image, mem, access)?;
@@ -111,25 +87,12 @@ impl Enqueues {
                 _ => return err(cl::CL_INVALID_KERNEL, "a block with another argument"),
             }
         }
-        for wanted in &interface.samplers {
-            let word = match wanted.source {
-                SamplerSource::Literal(word) => word,
-                SamplerSource::Captured(at) => match captured_sampler(child.captured, at) {
-                    Some(word) => word,
-                    None => {
-                        return err(cl::CL_INVALID_ARG_VALUE, "a block captured no sampler");
-                    }
-                },
-                SamplerSource::Arg(_) => {
-                    return err(cl::CL_INVALID_KERNEL, "a block with a sampler argument");
-                }
-            };
-            launch.bindings.push(Binding {
-                binding: wanted.binding,
-                resource: Resource::Sampler(word),
-                write: false,
-            });
-        }
+        launch.bind_samplers(&interface.samplers, |source| match source {
+            SamplerSource::Literal(word) => Ok(word),
+            SamplerSource::Captured(at) => captured_sampler(child.captured, at)
+                .or_err(cl::CL_INVALID_ARG_VALUE, "a block captured no sampler"),
+            SamplerSource::Arg(_) => err(cl::CL_INVALID_KERNEL, "a block with a sampler argument"),
+        })?;
         Ok(launch)
     }
 

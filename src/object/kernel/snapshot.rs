@@ -12,7 +12,6 @@ use crate::object::launch::{Enqueues, KernelLaunch, Retained};
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
-use smallvec::SmallVec;
 use spirv_lowering::interface::{Access, ArgKind, ImageArg, SamplerSource, LOCAL_ARG_ALIGN};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -36,35 +35,15 @@ impl Kernel {
         };
         // Both forms take the same arguments, though not in the same places.
         let interface = code.interface();
-        let size = if interface.args_in_buffer {
-            interface.arg_buffer_size
-        } else {
-            interface.push_size
-        };
         let instance = on.executable.instance()?;
         let system = device.caps().svm.system;
-        // Written where it stays: it is large.
-        let mut launch = Box::write(
-            Box::new_uninit(),
-            KernelLaunch {
-                code: code.clone(),
-                args: SmallVec::from_elem(0, size as usize),
-                local_args: SmallVec::new(),
-                buffers: SmallVec::new(),
-                images: SmallVec::new(),
-                bindings: Vec::new(),
-                globals: instance.as_ref().and_then(|i| i.globals().cloned()),
-                kept: instance
-                    .filter(|i| i.has_finalizers())
-                    .map(|i| i as Retained),
-                printf: on.printfs.clone(),
-                touches_anything: interface.uses_indirect_pointers || interface.enqueues(),
-                host_memory: interface.uses_indirect_pointers && system,
-                rules: on.rules,
-                wide,
-                enqueues: None,
-            },
-        );
+        let mut launch = KernelLaunch::new(code.clone(), on.rules, wide);
+        launch.globals = instance.as_ref().and_then(|i| i.globals().cloned());
+        let finalized = instance.filter(|i| i.has_finalizers());
+        launch.kept = finalized.map(|i| i as Retained);
+        launch.printf = on.printfs.clone();
+        launch.touches_anything = interface.uses_indirect_pointers || interface.enqueues();
+        launch.host_memory = interface.uses_indirect_pointers && system;
         let context = &self.program.context;
         let memory = context.memory_of(device)?;
         // Images that blocks may capture.
@@ -160,24 +139,16 @@ impl Kernel {
                 table: OnceLock::new(),
             }));
         }
-        for sampler in &interface.samplers {
-            let word = match sampler.source {
-                SamplerSource::Literal(word) => word,
-                SamplerSource::Arg(index) => match args.get(index as usize) {
-                    Some(Some(Value::Sampler(word))) => *word,
-                    _ => return self.bad_arg(index as usize, "is no sampler"),
-                },
-                SamplerSource::Captured(_) => {
-                    let what = format!("{} is a block", self.name);
-                    return err(cl::CL_INVALID_KERNEL, what);
-                }
-            };
-            launch.bindings.push(Binding {
-                binding: sampler.binding,
-                resource: Resource::Sampler(word),
-                write: false,
-            });
-        }
+        launch.bind_samplers(&interface.samplers, |source| match source {
+            SamplerSource::Literal(word) => Ok(word),
+            SamplerSource::Arg(index) => match args.get(index as usize) {
+                Some(Some(Value::Sampler(word))) => Ok(*word),
+                _ => self.bad_arg(index as usize, "is no sampler"),
+            },
+            SamplerSource::Captured(_) => {
+                err(cl::CL_INVALID_KERNEL, format!("{} is a block", self.name))
+            }
+        })?;
         Ok(launch)
     }
 

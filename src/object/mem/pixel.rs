@@ -49,55 +49,39 @@ pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
         }
         all
     };
+    let mut pixel = Pixel::new();
+    let mut put = |bytes: &[u8]| pixel.extend_from_slice(bytes);
     match format.data {
-        cl::CL_UNORM_SHORT_565 => {
-            return Pixel::from_slice(&(packed(&[5, 6, 5]) as u16).to_ne_bytes())
-        }
-        cl::CL_UNORM_SHORT_555 => {
-            return Pixel::from_slice(&(packed(&[5, 5, 5]) as u16).to_ne_bytes())
-        }
+        cl::CL_UNORM_SHORT_565 => put(&(packed(&[5, 6, 5]) as u16).to_ne_bytes()),
+        cl::CL_UNORM_SHORT_555 => put(&(packed(&[5, 5, 5]) as u16).to_ne_bytes()),
+        cl::CL_UNORM_INT_101010 => put(&packed(&[10, 10, 10]).to_ne_bytes()),
+        cl::CL_UNORM_INT_101010_2 => put(&packed(&[10, 10, 10, 2]).to_ne_bytes()),
         // The high eight bits of each pixel, then the low ones of all, those of the first pixel lowest.
         cl::CL_UNSIGNED_INT_RAW10_EXT => {
             let value = r.min(0x3ff);
             let (high, low) = ((value >> 2) as u8, (value & 3) as u8);
-            return Pixel::from_slice(&[high, high, high, high, low * 0b0101_0101]);
+            put(&[high, high, high, high, low * 0b0101_0101]);
         }
         cl::CL_UNSIGNED_INT_RAW12_EXT => {
             let value = r.min(0xfff);
             let (high, low) = ((value >> 4) as u8, (value & 15) as u8);
-            return Pixel::from_slice(&[high, high, low * 0b0001_0001]);
+            put(&[high, high, low * 0b0001_0001]);
         }
-        cl::CL_UNORM_INT_101010 => return Pixel::from_slice(&packed(&[10, 10, 10]).to_ne_bytes()),
-        cl::CL_UNORM_INT_101010_2 => {
-            return Pixel::from_slice(&packed(&[10, 10, 10, 2]).to_ne_bytes())
-        }
-        _ => {}
-    }
-    let mut pixel = Pixel::new();
-    for word in stored {
-        let signed = word as i32;
-        match format.data {
-            cl::CL_UNORM_INT8 => pixel.push(unorm(word, 255.0) as u8),
-            cl::CL_UNORM_INT16 => {
-                pixel.extend_from_slice(&(unorm(word, 65535.0) as u16).to_ne_bytes())
+        data => stored.iter().for_each(|&word| {
+            let signed = word as i32;
+            match data {
+                cl::CL_UNORM_INT8 => put(&[unorm(word, 255.0) as u8]),
+                cl::CL_UNORM_INT16 => put(&(unorm(word, 65535.0) as u16).to_ne_bytes()),
+                cl::CL_SNORM_INT8 => put(&[snorm(word, 127.0) as i8 as u8]),
+                cl::CL_SNORM_INT16 => put(&(snorm(word, 32767.0) as i16).to_ne_bytes()),
+                cl::CL_SIGNED_INT8 => put(&[signed.clamp(-128, 127) as i8 as u8]),
+                cl::CL_SIGNED_INT16 => put(&(signed.clamp(-32768, 32767) as i16).to_ne_bytes()),
+                cl::CL_UNSIGNED_INT8 => put(&[word.min(255) as u8]),
+                cl::CL_UNSIGNED_INT16 => put(&(word.min(65535) as u16).to_ne_bytes()),
+                cl::CL_HALF_FLOAT => put(&half_from(f32::from_bits(word)).to_ne_bytes()),
+                _ => put(&word.to_ne_bytes()),
             }
-            cl::CL_SNORM_INT8 => pixel.push(snorm(word, 127.0) as i8 as u8),
-            cl::CL_SNORM_INT16 => {
-                pixel.extend_from_slice(&(snorm(word, 32767.0) as i16).to_ne_bytes())
-            }
-            cl::CL_SIGNED_INT8 => pixel.push(signed.clamp(-128, 127) as i8 as u8),
-            cl::CL_SIGNED_INT16 => {
-                pixel.extend_from_slice(&(signed.clamp(-32768, 32767) as i16).to_ne_bytes())
-            }
-            cl::CL_UNSIGNED_INT8 => pixel.push(word.min(255) as u8),
-            cl::CL_UNSIGNED_INT16 => {
-                pixel.extend_from_slice(&(word.min(65535) as u16).to_ne_bytes())
-            }
-            cl::CL_HALF_FLOAT => {
-                pixel.extend_from_slice(&half_from(f32::from_bits(word)).to_ne_bytes())
-            }
-            _ => pixel.extend_from_slice(&word.to_ne_bytes()),
-        }
+        }),
     }
     pixel
 }
