@@ -15,6 +15,17 @@ pub struct Slice {
     pub size: u64,
 }
 
+impl Slice {
+    /// Creates a range of a piece of memory.
+    pub fn new(memory: Arc<dyn Memory>, offset: u64, size: u64) -> Self {
+        Self {
+            memory,
+            offset,
+            size,
+        }
+    }
+}
+
 /// A use of a range of memory by an operation.
 #[derive(Clone)]
 pub struct Use {
@@ -105,6 +116,7 @@ pub trait Call: Send + Sync {
 }
 
 /// An operation.
+#[allow(missing_docs)]
 pub enum Op<'a> {
     /// Runs `groups` work-groups of a specialised kernel.
     Dispatch {
@@ -124,32 +136,18 @@ pub enum Op<'a> {
     },
     /// Copies within device memory. Source and destination do not overlap.
     Copy {
-        #[allow(missing_docs)]
         src: &'a Slice,
-        #[allow(missing_docs)]
         dst: &'a Slice,
         /// Offsets count from the start of the slices.
         region: BufferCopy,
     },
     /// Fills with a pattern of 1, 2, 4, ... 128 bytes; offset and size are multiples of it.
-    Fill {
-        #[allow(missing_docs)]
-        dst: &'a Slice,
-        #[allow(missing_docs)]
-        pattern: &'a [u8],
-    },
+    Fill { dst: &'a Slice, pattern: &'a [u8] },
     /// Writes bytes that travel with the batch (at most 64 KiB; any alignment).
-    Update {
-        #[allow(missing_docs)]
-        dst: &'a Slice,
-        #[allow(missing_docs)]
-        data: &'a [u8],
-    },
+    Update { dst: &'a Slice, data: &'a [u8] },
     /// Copies a box of an image to memory, or back.
     CopyTexels {
-        #[allow(missing_docs)]
         image: &'a Arc<dyn DeviceImage>,
-        #[allow(missing_docs)]
         region: ImageRegion,
         /// The offset is a multiple of the pixel size.
         memory: &'a Slice,
@@ -160,15 +158,10 @@ pub enum Op<'a> {
     },
     /// Image to image of the same format; both one-dimensional or both not. The regions do not overlap.
     ImageCopy {
-        #[allow(missing_docs)]
         src: &'a Arc<dyn DeviceImage>,
-        #[allow(missing_docs)]
         src_origin: [u32; 3],
-        #[allow(missing_docs)]
         dst: &'a Arc<dyn DeviceImage>,
-        #[allow(missing_docs)]
         dst_origin: [u32; 3],
-        #[allow(missing_docs)]
         size: [u32; 3],
     },
     /// Calls a function of the host's in its turn (devices with [`super::Caps::native_kernels`] alone).

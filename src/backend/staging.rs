@@ -38,11 +38,7 @@ impl<'a> Staging<'a> {
 
     /// Returns the first bytes of the buffer.
     pub fn slice(&self, size: u64) -> Slice {
-        Slice {
-            memory: self.memory.clone(),
-            offset: 0,
-            size,
-        }
+        Slice::new(self.memory.clone(), 0, size)
     }
 }
 
@@ -74,11 +70,7 @@ pub fn download(device: &dyn Device, memory: &Arc<dyn Memory>, size: u64) -> Res
         return Ok(bytes(pointer));
     }
     let mut staging = Staging::new(device, size, Placement::HostRead)?;
-    let src = Slice {
-        memory: memory.clone(),
-        offset: 0,
-        size,
-    };
+    let src = Slice::new(memory.clone(), 0, size);
     let dst = staging.slice(size);
     copy(&mut *staging.stream, &src, &dst, size)?;
     let read = bytes(staging.pointer);
@@ -113,11 +105,7 @@ pub fn upload(
             std::ptr::copy_nonoverlapping(part.as_ptr(), staging.pointer.as_ptr(), part.len())
         };
         let size = part.len() as u64;
-        let dst = Slice {
-            memory: memory.clone(),
-            offset: offset + at,
-            size,
-        };
+        let dst = Slice::new(memory.clone(), offset + at, size);
         let src = staging.slice(size);
         copy(&mut *staging.stream, &src, &dst, size)?;
         at += size;

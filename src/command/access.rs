@@ -42,7 +42,7 @@ impl Work {
             Self::Write { host, .. } | Self::WriteImage { host, .. } => of(host),
             // The shadow, unless the device reads that itself. Where there are several memories it does not, though commands
             // of the processor may write there.
-            Self::Unmap { mem, mapping } if !mapping.direct && mapping.writes() => {
+            Self::Unmap { mem, mapping } if mapping.copies_out() => {
                 match mem.context.memories.are_several() {
                     true => SourceCopy::Shared,
                     false => SourceCopy::Host,

@@ -44,14 +44,6 @@ fn host(pointer: *const c_void) -> ClResult<usize> {
     Ok(pointer as usize)
 }
 
-/// Returns a command without effect on memory, where a size is zero.
-fn nothing(kind: cl::cl_command_type) -> Command {
-    Command {
-        kind,
-        work: Work::Marker,
-    }
-}
-
 /// Implements clEnqueueReadBuffer.
 ///
 /// # Safety
@@ -69,7 +61,7 @@ pub unsafe fn read(
     mem.check_alignment(&target.device)?;
     check_host_read(&mem)?;
     if size == 0 {
-        return Ok(nothing(cl::CL_COMMAND_READ_BUFFER));
+        return Ok(Command::new(cl::CL_COMMAND_READ_BUFFER, Work::Marker));
     }
     let region = BufferCopy::linear(offset as u64, 0, size as u64);
     Ok(Command {
@@ -99,7 +91,7 @@ pub unsafe fn write(
     mem.check_alignment(&target.device)?;
     check_host_write(&mem)?;
     if size == 0 {
-        return Ok(nothing(cl::CL_COMMAND_WRITE_BUFFER));
+        return Ok(Command::new(cl::CL_COMMAND_WRITE_BUFFER, Work::Marker));
     }
     let region = BufferCopy::linear(0, offset as u64, size as u64);
     Ok(Command {
@@ -206,7 +198,7 @@ pub fn copy(
         }
     }
     if size == 0 {
-        return Ok(nothing(cl::CL_COMMAND_COPY_BUFFER));
+        return Ok(Command::new(cl::CL_COMMAND_COPY_BUFFER, Work::Marker));
     }
     let region = BufferCopy::linear(src_offset as u64, dst_offset as u64, size as u64);
     Ok(Command {
@@ -295,7 +287,7 @@ pub fn fill(
     mem.check_alignment(&target.device)?;
     mem.check_written()?;
     if size == 0 {
-        return Ok(nothing(cl::CL_COMMAND_FILL_BUFFER));
+        return Ok(Command::new(cl::CL_COMMAND_FILL_BUFFER, Work::Marker));
     }
     let work = Work::Fill {
         mem: mem.clone(),
@@ -303,8 +295,5 @@ pub fn fill(
         size: size as u64,
         pattern: pattern.into(),
     };
-    Ok(Command {
-        kind: cl::CL_COMMAND_FILL_BUFFER,
-        work,
-    })
+    Ok(Command::new(cl::CL_COMMAND_FILL_BUFFER, work))
 }

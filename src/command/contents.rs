@@ -93,10 +93,10 @@ impl Work {
                 each(buffer, &packed(image, at.size, *offset)?, Touch::Read)?;
                 each(image, &Part::Box(*at), Touch::Overwrite)
             }
-            Self::Map { mem, mapping } if !mapping.direct && mapping.reads() => {
+            Self::Map { mem, mapping } if mapping.copies_in() => {
                 each(mem, &mapped(mapping), Touch::Read)
             }
-            Self::Unmap { mem, mapping } if !mapping.direct && mapping.writes() => {
+            Self::Unmap { mem, mapping } if mapping.copies_out() => {
                 each(mem, &mapped(mapping), Touch::Overwrite)
             }
             Self::Migrate {

@@ -301,10 +301,7 @@ pub fn launch(
     if let Some(grid) = last.and_then(|last| last.find(&launch, &range.whole())) {
         check_objects(target, &launch)?;
         let kernel = launch;
-        return Ok(Command {
-            kind,
-            work: Work::Launch(Launch { kernel, grid }),
-        });
+        return Ok(Command::new(kind, Work::Launch(Launch { kernel, grid })));
     }
     let command = nd_range(target, launch, range, kind)?.make_pipelines()?;
     if let (Some(last), Work::Launch(launch)) = (last, &command.work) {

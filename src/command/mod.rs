@@ -91,6 +91,13 @@ pub struct Command {
     pub work: Work,
 }
 
+impl Command {
+    /// Creates a command.
+    pub fn new(kind: cl_command_type, work: Work) -> Self {
+        Self { kind, work }
+    }
+}
+
 /// Memory of the host that a command reads or writes.
 #[derive(Clone)]
 pub struct HostSide {
@@ -168,123 +175,80 @@ impl HostSide {
 }
 
 /// The work of a command.
+#[allow(missing_docs)]
 pub enum Work {
     /// Device memory to host memory. The source of the region counts from the start of the object.
     Read {
-        #[allow(missing_docs)]
         mem: Ref<Mem>,
-        #[allow(missing_docs)]
         host: HostSide,
-        #[allow(missing_docs)]
         region: BufferCopy,
     },
     /// Host memory to device memory. The destination of the region counts from the start of the object.
     Write {
-        #[allow(missing_docs)]
         mem: Ref<Mem>,
-        #[allow(missing_docs)]
         host: HostSide,
-        #[allow(missing_docs)]
         region: BufferCopy,
     },
     /// Device memory to device memory.
     Copy {
-        #[allow(missing_docs)]
         src: Ref<Mem>,
-        #[allow(missing_docs)]
         dst: Ref<Mem>,
-        #[allow(missing_docs)]
         region: BufferCopy,
     },
     /// Repeats a pattern.
     Fill {
-        #[allow(missing_docs)]
         mem: Ref<Mem>,
-        #[allow(missing_docs)]
         offset: u64,
-        #[allow(missing_docs)]
         size: u64,
-        #[allow(missing_docs)]
         pattern: SmallVec<[u8; 16]>,
     },
     /// Image to host memory.
     ReadImage {
-        #[allow(missing_docs)]
         mem: Ref<Mem>,
-        #[allow(missing_docs)]
         at: ImageRegion,
-        #[allow(missing_docs)]
         host: HostSide,
         /// Packed as source, in host memory as destination.
         rows: BufferCopy,
     },
     /// Host memory to image.
     WriteImage {
-        #[allow(missing_docs)]
         mem: Ref<Mem>,
-        #[allow(missing_docs)]
         at: ImageRegion,
-        #[allow(missing_docs)]
         host: HostSide,
         /// In host memory as source, packed as destination.
         rows: BufferCopy,
     },
     /// Image to image, boxes of one size.
     CopyImage {
-        #[allow(missing_docs)]
         src: Ref<Mem>,
-        #[allow(missing_docs)]
         dst: Ref<Mem>,
-        #[allow(missing_docs)]
         from: ImageRegion,
-        #[allow(missing_docs)]
         to: ImageRegion,
     },
     /// Image to packed bytes of a buffer.
     ImageToBuffer {
-        #[allow(missing_docs)]
         image: Ref<Mem>,
-        #[allow(missing_docs)]
         at: ImageRegion,
-        #[allow(missing_docs)]
         buffer: Ref<Mem>,
-        #[allow(missing_docs)]
         offset: u64,
     },
     /// Packed bytes of a buffer to image.
     BufferToImage {
-        #[allow(missing_docs)]
         image: Ref<Mem>,
-        #[allow(missing_docs)]
         at: ImageRegion,
-        #[allow(missing_docs)]
         buffer: Ref<Mem>,
-        #[allow(missing_docs)]
         offset: u64,
     },
     /// Repeats a pixel.
     FillImage {
-        #[allow(missing_docs)]
         mem: Ref<Mem>,
-        #[allow(missing_docs)]
         at: ImageRegion,
-        #[allow(missing_docs)]
         pixel: Pixel,
     },
     /// Makes a mapped region visible to the host.
-    Map {
-        #[allow(missing_docs)]
-        mem: Ref<Mem>,
-        #[allow(missing_docs)]
-        mapping: Mapping,
-    },
+    Map { mem: Ref<Mem>, mapping: Mapping },
     /// Ends a map.
-    Unmap {
-        #[allow(missing_docs)]
-        mem: Ref<Mem>,
-        #[allow(missing_docs)]
-        mapping: Mapping,
-    },
+    Unmap { mem: Ref<Mem>, mapping: Mapping },
     /// Brings objects to the device (or only tells that the host will want them).
     Migrate {
         /// Which bytes of which objects; images are brought whole.
@@ -310,7 +274,7 @@ impl Work {
         match self {
             Self::Read { .. } | Self::Write { .. } | Self::Unmap { .. } => true,
             Self::ReadImage { .. } | Self::WriteImage { .. } => true,
-            Self::Map { mapping, .. } => !mapping.direct && mapping.reads(),
+            Self::Map { mapping, .. } => mapping.copies_in(),
             _ => false,
         }
     }

@@ -34,13 +34,6 @@ fn not_null(pointer: *const c_void) -> ClResult<usize> {
     Ok(pointer as usize)
 }
 
-fn marker(kind: cl_command_type) -> Command {
-    Command {
-        kind,
-        work: Work::Marker,
-    }
-}
-
 /// Returns the allocation that a range begins in, and where.
 fn find(
     target: &QueueTarget,
@@ -82,7 +75,7 @@ pub unsafe fn memcpy(
     let to = find(target, dst, size)?;
     let from = find(target, src, size)?;
     if size == 0 {
-        return Ok(marker(kind));
+        return Ok(Command::new(kind, Work::Marker));
     }
     let length = size as u64;
     let work = match (from, to) {
@@ -110,7 +103,7 @@ pub unsafe fn memcpy(
         // SAFETY: the caller's promise is passed on.
         (None, None) => Work::Host(Arc::new(unsafe { HostCopy::new(dst, src, size) })),
     };
-    Ok(Command { kind, work })
+    Ok(Command::new(kind, work))
 }
 
 /// Implements clEnqueueSVMMemFill, and the same of extensions. `pattern` has at least one byte.
@@ -149,7 +142,7 @@ pub unsafe fn fill(
         // SAFETY: the caller's promise is passed on.
         None => Work::Host(Arc::new(unsafe { HostFill::new(address, size, pattern) })),
     };
-    Ok(Command { kind, work })
+    Ok(Command::new(kind, work))
 }
 
 /// Implements clEnqueueSVMMemcpy.
@@ -202,14 +195,11 @@ pub fn map(
     }
     let kind = cl::CL_COMMAND_SVM_MAP;
     let Some((allocation, offset)) = find(target, address, size)? else {
-        return Ok(marker(kind));
+        return Ok(Command::new(kind, Work::Marker));
     };
     let mem = allocation.mem.clone();
     let mapping = mem.map_shared(flags, offset, size);
-    Ok(Command {
-        kind,
-        work: Work::Map { mem, mapping },
-    })
+    Ok(Command::new(kind, Work::Map { mem, mapping }))
 }
 
 /// Implements clEnqueueSVMUnmap. What is not mapped needs nothing.
@@ -223,10 +213,7 @@ pub fn unmap(target: &QueueTarget, pointer: *mut c_void) -> ClResult<Command> {
         let mapping = mem.unmap(address).ok()?;
         Some(Work::Unmap { mem, mapping })
     });
-    Ok(Command {
-        kind,
-        work: mapped.unwrap_or(Work::Marker),
-    })
+    Ok(Command::new(kind, mapped.unwrap_or(Work::Marker)))
 }
 
 /// Implements clEnqueueSVMFree. An application that passes a function frees the memory itself, with
@@ -242,10 +229,10 @@ pub fn free(
         pointers,
         callback,
     };
-    Ok(Command {
-        kind: cl::CL_COMMAND_SVM_FREE,
-        work: Work::Host(Arc::new(work)),
-    })
+    Ok(Command::new(
+        cl::CL_COMMAND_SVM_FREE,
+        Work::Host(Arc::new(work)),
+    ))
 }
 
 /// Implements clEnqueueSVMMigrateMem: ranges of allocations, where a size of 0 stands for the
@@ -278,15 +265,15 @@ pub fn migrate(
             }
         }
     }
-    Ok(Command {
-        kind: cl::CL_COMMAND_SVM_MIGRATE_MEM,
-        work: Work::Migrate { parts, touch },
-    })
+    Ok(Command::new(
+        cl::CL_COMMAND_SVM_MIGRATE_MEM,
+        Work::Migrate { parts, touch },
+    ))
 }
 
 /// Implements clEnqueueMigrateMemINTEL, clEnqueueMemAdviseINTEL: nothing to do where allocations do
 /// not move.
 pub fn hint(pointer: *const c_void, kind: cl_command_type) -> ClResult<Command> {
     not_null(pointer)?;
-    Ok(marker(kind))
+    Ok(Command::new(kind, Work::Marker))
 }

@@ -11,18 +11,12 @@ use std::sync::Arc;
 
 /// Implements clEnqueueMarkerWithWaitList, clEnqueueMarker.
 pub fn marker() -> Command {
-    Command {
-        kind: cl::CL_COMMAND_MARKER,
-        work: Work::Marker,
-    }
+    Command::new(cl::CL_COMMAND_MARKER, Work::Marker)
 }
 
 /// Implements clEnqueueBarrierWithWaitList, clEnqueueBarrier, clEnqueueWaitForEvents.
 pub fn barrier() -> Command {
-    Command {
-        kind: cl::CL_COMMAND_BARRIER,
-        work: Work::Barrier,
-    }
+    Command::new(cl::CL_COMMAND_BARRIER, Work::Barrier)
 }
 
 /// Implements clEnqueueNativeKernel, once its arguments have been checked: `args` is a copy of
@@ -53,8 +47,8 @@ pub fn native(
         }
     }
     let kernel = NativeKernel::new(function, args, buffers, target.memory)?;
-    Ok(Command {
-        kind: cl::CL_COMMAND_NATIVE_KERNEL,
-        work: Work::Native(Arc::new(kernel)),
-    })
+    Ok(Command::new(
+        cl::CL_COMMAND_NATIVE_KERNEL,
+        Work::Native(Arc::new(kernel)),
+    ))
 }

@@ -16,10 +16,9 @@
 //! commands that other threads enqueue meanwhile come before or after it.
 
 use super::dependencies::Resolved;
-use super::encode::{Encoded, How, Outcome, Ready};
-use super::hazards::QueuePosition;
+use super::encode::{Encoded, How, Ready, Stop, Unfinished};
 use super::host::{HostAction, Task};
-use super::pending::{refuse, Slots};
+use super::pending::refuse;
 use super::state::QueueState;
 use super::Queue;
 use crate::backend::Point;
@@ -50,12 +49,8 @@ struct Request<'a> {
 enum Turn<'a> {
     /// The enqueue is done: the event, if it is wanted.
     Over(ClResult<Option<Ref<Event>>>),
-    /// The command must be pending: so many parts are recorded, and it goes on at this place.
-    Pending(
-        MutexGuard<'a, QueueState>,
-        (usize, Slots),
-        Option<QueuePosition>,
-    ),
+    /// The command must be pending, from where it has come to.
+    Pending(MutexGuard<'a, QueueState>, Unfinished),
 }
 
 impl Object<Queue> {
@@ -79,9 +74,7 @@ impl Object<Queue> {
         let queued = request.queued;
         let result = match self.take_turn(&request, &command) {
             Turn::Over(result) => result.inspect_err(|_| refuse(&command)),
-            Turn::Pending(state, parts, place) => {
-                self.pend_request(request, command, state, parts, place)
-            }
+            Turn::Pending(state, rest) => self.pend_request(request, command, state, rest),
         };
         let Some(description) = traced else {
             return result;
@@ -159,7 +152,7 @@ impl Object<Queue> {
                     ready.points.clear();
                     return self.encode_when_idle(request, command, state, ready, &points);
                 }
-                _ => return Turn::Pending(state, (0, Slots::new()), None),
+                _ => return Turn::Pending(state, Unfinished::default()),
             }
         }
     }
@@ -265,11 +258,10 @@ impl Object<Queue> {
         request: Request<'_>,
         command: Command,
         mut state: MutexGuard<'_, QueueState>,
-        parts: (usize, Slots),
-        place: Option<QueuePosition>,
+        rest: Unfinished,
     ) -> ClResult<Option<Ref<Event>>> {
         let (wait, queued) = (request.wait, request.queued);
-        let event = self.make_pending(&mut state, command, wait, queued, parts, place);
+        let event = self.make_pending(&mut state, command, wait, queued, rest);
         // Behind others in order, whose turn brings its own.
         let look = !state.in_order() || state.pending.len() == 1;
         // What it waits for may be in the open batch.
@@ -298,15 +290,9 @@ impl Object<Queue> {
             ..How::default()
         };
         match self.encode(&mut state, command, ready, how) {
-            Ok(Outcome::Recorded(encoded)) => {
-                Turn::Over(self.finish_request(request, command, state, encoded))
-            }
-            Ok(Outcome::Unfinished {
-                parts,
-                slots,
-                place,
-            }) => Turn::Pending(state, (parts, slots), Some(place)),
-            Err(error) => {
+            Ok(encoded) => Turn::Over(self.finish_request(request, command, state, encoded)),
+            Err(Stop::Unfinished(rest)) => Turn::Pending(state, rest),
+            Err(Stop::Failed(error)) => {
                 self.unlock(state);
                 Turn::Over(Err(error))
             }

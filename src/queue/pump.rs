@@ -1,10 +1,10 @@
 //! Encodes pending commands when what they wait for has come.
 
 use super::dependencies::Resolved;
-use super::encode::{Encoded, How, Outcome, Ready};
+use super::encode::{Encoded, How, Ready, Stop, Unfinished};
 use super::hazards::QueuePosition;
 use super::host::{Bring, HostAction, Task};
-use super::pending::{refuse, Pending, Slots};
+use super::pending::{refuse, Pending};
 use super::state::QueueState;
 use super::Queue;
 use crate::cl::{self, cl_int};
@@ -26,8 +26,7 @@ impl Object<Queue> {
         command: Command,
         wait: &[Ref<Event>],
         queued: u64,
-        (parts, slots): (usize, Slots),
-        place: Option<QueuePosition>,
+        rest: Unfinished,
     ) -> Ref<Event> {
         let kind = command.kind;
         let event = Event::new(self.clone(), kind, Stage::Pending, Times::None, queued);
@@ -48,14 +47,14 @@ impl Object<Queue> {
             event: event.clone(),
             count: 0,
             bring: None,
-            parts,
-            slots,
+            parts: rest.parts,
+            slots: rest.slots,
         };
         let number = state.pending.add(pending, after_all);
         if barrier {
             state.pending.set_barrier(number, event.clone());
         }
-        if let Some(place) = place {
+        if let Some(place) = rest.place {
             self.wait_for_place(state, number, place);
         }
         self.progress.set_pending(state.pending.len());
@@ -225,23 +224,22 @@ impl Object<Queue> {
             ..How::default()
         };
         // A panic fails this command, and no other.
-        let mut outcome = err(cl::CL_OUT_OF_RESOURCES, "internal error");
+        let mut encoding = err(cl::CL_OUT_OF_RESOURCES, "internal error").map_err(Stop::Failed);
         guarded("a pending command", || {
-            outcome = self.encode(state, &pending.command, ready, how);
+            encoding = self.encode(state, &pending.command, ready, how);
         });
-        let encoded = match outcome {
-            Ok(Outcome::Recorded(encoded)) => encoded,
-            Ok(Outcome::Unfinished {
-                parts,
-                slots,
-                place,
-            }) => {
-                pending.parts = parts;
-                pending.slots.extend(slots);
+        let encoded = match encoding {
+            Ok(encoded) => encoded,
+            Err(Stop::Unfinished(rest)) => {
+                pending.parts = rest.parts;
+                pending.slots.extend(rest.slots);
                 state.pending.put_back(number, pending);
-                return self.wait_for_place(state, number, place);
+                if let Some(place) = rest.place {
+                    self.wait_for_place(state, number, place);
+                }
+                return;
             }
-            Err(error) => return self.fail_pending(state, number, pending, &error),
+            Err(Stop::Failed(error)) => return self.fail_pending(state, number, pending, &error),
         };
         state.pending.remove(number);
         if let Work::Map { mem, mapping } = &pending.command.work {

@@ -254,11 +254,7 @@ mod tests {
     #[test]
     fn over_a_part_of_memory() {
         let memory: Arc<dyn Memory> = Arc::new(CpuMemory::new(256, 1).expect("memory"));
-        let slice = Slice {
-            memory: memory.clone(),
-            offset: 64,
-            size: 43,
-        };
+        let slice = Slice::new(memory.clone(), 64, 43);
         let image = CpuImage::over(&slice, RGBA8).expect("an image");
         let d = of(image.as_ref()).expect("ours").descriptor();
         // What is no whole texel is none.

@@ -324,11 +324,7 @@ mod tests {
     }
 
     fn slice(offset: u64, size: u64, memory: &Arc<dyn Memory>) -> Slice {
-        Slice {
-            memory: memory.clone(),
-            offset,
-            size,
-        }
+        Slice::new(memory.clone(), offset, size)
     }
 
     fn memory() -> Arc<dyn Memory> {

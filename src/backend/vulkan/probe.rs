@@ -452,11 +452,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
     push[..8].copy_from_slice(&from.address().to_ne_bytes());
     push[8..].copy_from_slice(&to.address().to_ne_bytes());
     let whole = |memory: &std::sync::Arc<dyn crate::backend::Memory>, write| Use {
-        slice: Slice {
-            memory: std::sync::Arc::clone(memory),
-            offset: 0,
-            size: memory.size(),
-        },
+        slice: Slice::new(std::sync::Arc::clone(memory), 0, memory.size()),
         write,
     };
     let mut stream = device.create_stream(StreamDesc::default())?;

@@ -190,11 +190,7 @@ fn push(a: u64, b: u64, out: u64, n: u32) -> [u8; 28] {
 }
 
 fn slice(memory: &Arc<dyn Memory>, offset: u64, size: u64) -> Slice {
-    Slice {
-        memory: Arc::clone(memory),
-        offset,
-        size,
-    }
+    Slice::new(Arc::clone(memory), offset, size)
 }
 
 fn all(memory: &Arc<dyn Memory>) -> Slice {

@@ -35,10 +35,7 @@ impl LaunchPlan {
             ..
         } = self.space;
         if global.contains(&0) {
-            return Ok(Command {
-                kind,
-                work: Work::Marker,
-            });
+            return Ok(Command::new(kind, Work::Marker));
         }
         let dispatches = self.dispatches()?;
         let mut groups = [1; 3];
@@ -63,10 +60,7 @@ impl LaunchPlan {
             kernel: self.kernel,
             grid: Arc::new(grid),
         };
-        Ok(Command {
-            kind,
-            work: Work::Launch(launch),
-        })
+        Ok(Command::new(kind, Work::Launch(launch)))
     }
 
     /// Returns the dispatches of all runs of the three axes.

@@ -96,6 +96,16 @@ impl Mapping {
         writes(self.flags)
     }
 
+    /// Returns true if the contents are copied to where the pointer leads.
+    pub fn copies_in(&self) -> bool {
+        !self.direct && self.reads()
+    }
+
+    /// Returns true if what is written is copied back.
+    pub fn copies_out(&self) -> bool {
+        !self.direct && self.writes()
+    }
+
     /// Returns true if the contents must be copied to the host before the map is complete.
     pub fn reads(&self) -> bool {
         self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0 && !self.current
@@ -153,18 +163,10 @@ impl Mem {
                     return err(cl::CL_MAP_FAILURE, "no memory to map to");
                 };
                 mapping.pointer = base.as_ptr() as usize + start as usize;
-                mapping.shadow = Some(Slice {
-                    memory: shadow,
-                    offset: start,
-                    size: size as u64,
-                });
+                mapping.shadow = Some(Slice::new(shadow, start, size as u64));
             }
         }
-        let direct = || Slice {
-            memory: memory.clone(),
-            offset: at as u64,
-            size: size as u64,
-        };
+        let direct = || Slice::new(memory.clone(), at as u64, size as u64);
         let slice = (mapping.shadow.clone()).or_else(|| mapping.direct.then(direct));
         self.enter(&mut mappings, &mapping, index, slice);
         Ok(mapping)

@@ -73,11 +73,7 @@ impl Mem {
                 .mapped()
                 .or_err(cl::CL_MAP_FAILURE, "no memory to map to")?;
             mapping.pointer = base.as_ptr() as usize;
-            mapping.shadow = Some(Slice {
-                memory,
-                offset: 0,
-                size,
-            });
+            mapping.shadow = Some(Slice::new(memory, 0, size));
         }
         let (y, z) = image.steps(mapped.row_pitch, mapped.slice_pitch);
         mapping.size = (depth - 1) * z + (height - 1) * y + width * element;

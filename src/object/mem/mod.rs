@@ -196,11 +196,7 @@ impl Mem {
     /// Returns a range of the object in a memory of the context.
     pub fn slice(&self, memory: MemoryIndex, offset: u64, size: u64) -> ClResult<Slice> {
         let memory = self.store.memory(&self.context.memories, memory)?.clone();
-        Ok(Slice {
-            memory,
-            offset: self.origin as u64 + offset,
-            size,
-        })
+        Ok(Slice::new(memory, self.origin as u64 + offset, size))
     }
 
     /// Returns the address of a byte of it in a memory of the context, where that is mapped and, if

@@ -126,11 +126,8 @@ impl Reach {
             Self::Store(store) => store.upgrade()?.in_place(memory, at, size),
             Self::Map(known) => {
                 let (of, slice) = known.as_ref()?;
-                (*of == memory && at + size <= slice.size).then(|| Slice {
-                    memory: Arc::clone(&slice.memory),
-                    offset: slice.offset + at,
-                    size,
-                })
+                (*of == memory && at + size <= slice.size)
+                    .then(|| Slice::new(Arc::clone(&slice.memory), slice.offset + at, size))
             }
         }
     }

@@ -140,11 +140,8 @@ impl Store {
     pub(super) fn in_place(&self, memory: MemoryIndex, at: u64, size: u64) -> Option<Slice> {
         let memory = self.copies.get(memory).ok()??;
         let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
-        (fits && !self.is_shared() && self.is_host(memory)).then(|| Slice {
-            memory: memory.clone(),
-            offset: at,
-            size,
-        })
+        (fits && !self.is_shared() && self.is_host(memory))
+            .then(|| Slice::new(memory.clone(), at, size))
     }
 
     fn application_bytes(&self) -> &[u8] {

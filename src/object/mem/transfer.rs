@@ -58,11 +58,7 @@ pub fn between(
     let mut at = range.start;
     while at < end {
         let part = CHUNK.min(end - at);
-        let piece = |memory: &Arc<dyn Memory>| Slice {
-            memory: memory.clone(),
-            offset: at,
-            size: part,
-        };
+        let piece = |memory: &Arc<dyn Memory>| Slice::new(memory.clone(), at, part);
         let staged = down.slice(part);
         copy(&mut *down.stream, &piece(src), &staged, part)?;
         // SAFETY: staging memory of `part` bytes at least; the copy into it has completed.

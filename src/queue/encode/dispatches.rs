@@ -39,11 +39,7 @@ pub(in crate::queue) fn record_launch(
     let kernel = &launch.kernel;
     let interface = kernel.code.interface();
     if let Some(globals) = &kernel.globals {
-        let slice = Slice {
-            memory: globals.clone(),
-            offset: 0,
-            size: globals.size(),
-        };
+        let slice = Slice::new(globals.clone(), 0, globals.size());
         uses.push(Use { slice, write: true });
     }
     let mut push: SmallVec<[u8; 256]> = SmallVec::new();

@@ -1,7 +1,7 @@
 //! Commands on images become operations of the stream. Texels of the device's own go through staging memory in packed
 //! rows, in parts if they are large; images over buffers are copies of the buffer's rows.
 
-use super::{How, Outcome};
+use super::{Encoding, How};
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{BufferCopy, DeviceImage, Op, Slice};
 use crate::cl;
@@ -12,11 +12,9 @@ use crate::handle::{Object, Ref};
 use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
-use crate::queue::hazards::QueuePosition;
 use crate::queue::pending::Slots;
 use crate::queue::state::QueueState;
 use crate::queue::transfer::copy_between;
-use crate::queue::transfer::staging::Staged;
 use crate::queue::Queue;
 use std::sync::Arc;
 
@@ -72,7 +70,7 @@ impl Object<Queue> {
         state: &mut QueueState,
         work: &Work,
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         let (image, at, buffer, offset, back) = match work {
             Work::ReadImage {
                 mem,
@@ -104,21 +102,12 @@ impl Object<Queue> {
                 buffer,
                 offset,
             } => (image, at, buffer, offset, true),
-            _ => return err(cl::CL_INVALID_OPERATION, "not a command on images"),
+            _ => return Ok(err(cl::CL_INVALID_OPERATION, "not a command on images")?),
         };
         let total = volume(at.size, image.image()?.element());
         let bytes = buffer.slice(self.target.memory, *offset, total)?;
         let slots = self.copy_packed(state, (image, at), &bytes, back, how)?;
-        Ok(self.staged(state, slots))
-    }
-
-    /// Returns the outcome of a command that its operations are, unless there was no staging
-    /// memory.
-    fn staged(&self, state: &QueueState, slots: Result<Slots, QueuePosition>) -> Outcome {
-        match slots {
-            Ok(slots) => self.on_device(state, slots).into(),
-            Err(place) => Outcome::not_before(place),
-        }
+        Ok(self.on_device(state, slots))
     }
 
     /// Returns the host's side of a transfer as memory of the device, with the texels of a row and
@@ -157,7 +146,7 @@ impl Object<Queue> {
         rows: &BufferCopy,
         write: bool,
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         if let Some(source) = buffer_rows(mem, at)? {
             let region = BufferCopy {
                 dst_offset: 0,
@@ -181,7 +170,7 @@ impl Object<Queue> {
             };
             let mut encoded = self.record_one(state, op, how)?;
             encoded.wait = true;
-            return Ok(encoded.into());
+            return Ok(encoded);
         }
         let parts = split(at.size, element, PART);
         let parts = parts
@@ -208,24 +197,21 @@ impl Object<Queue> {
         bytes: &Slice,
         back: bool,
         how: How,
-    ) -> Staged<Slots> {
+    ) -> Encoding<Slots> {
         let index = self.target.memory;
         state.note_work(bytes.size);
         if let Some(rows) = buffer_rows(mem, at)? {
             let (side, region) = rows_slice(mem, index, &rows)?;
             let slot = state.record(copy_between(&side, bytes, region, back), how.profile)?;
-            return Ok(Ok(slot.into_iter().collect()));
+            return Ok(slot.into_iter().collect());
         }
         let image = &mem.texels(index)?;
         // The place of texels in memory is a multiple of their size.
         if bytes.offset.is_multiple_of(mem.image()?.element() as u64) {
             let slot = state.record(Op::copy_packed(image, *at, bytes, back), how.profile)?;
-            return Ok(Ok(slot.into_iter().collect()));
+            return Ok(slot.into_iter().collect());
         }
-        let between = match self.piece(state, false, bytes.size)? {
-            Ok(piece) => piece.slice(),
-            Err(place) => return Ok(Err(place)),
-        };
+        let between = self.piece(state, false, bytes.size)?.slice();
         let texels = Op::copy_packed(image, *at, &between, back);
         let linear = BufferCopy::linear(0, 0, bytes.size);
         let moved = copy_between(&between, bytes, linear, back);
@@ -237,7 +223,7 @@ impl Object<Queue> {
         let mut slots: Slots = state.record(first, how.profile)?.into_iter().collect();
         state.unordered_barrier()?;
         slots.extend(state.record(second, how.profile)?);
-        Ok(Ok(slots))
+        Ok(slots)
     }
 
     fn copy_images(
@@ -246,7 +232,7 @@ impl Object<Queue> {
         (src, from): (&Ref<Mem>, &ImageRegion),
         (dst, to): (&Ref<Mem>, &ImageRegion),
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         let index = self.target.memory;
         let total = volume(from.size, src.image()?.element());
         state.note_work(total);
@@ -261,7 +247,7 @@ impl Object<Queue> {
                         dst_origin: to.origin,
                         size: from.size,
                     };
-                    return Ok(self.record_one(state, op, how)?.into());
+                    return self.record_one(state, op, how);
                 }
             }
             (Some(near), Some(far)) => {
@@ -273,22 +259,16 @@ impl Object<Queue> {
                     ..near
                 };
                 let op = copy_between(&a, &b, region, false);
-                return Ok(self.record_one(state, op, how)?.into());
+                return self.record_one(state, op, how);
             }
             _ => {}
         }
         // By way of packed bytes. Both take them where they lie: a piece is aligned for any texel.
-        let between = match self.piece(state, false, total)? {
-            Ok(piece) => piece.slice(),
-            Err(place) => return Ok(Outcome::not_before(place)),
-        };
+        let between = self.piece(state, false, total)?.slice();
         let mut slots = self.copy_packed(state, (src, from), &between, false, how)?;
-        if let Ok(slots) = &mut slots {
-            state.unordered_barrier()?;
-            let more = self.copy_packed(state, (dst, to), &between, true, how)?;
-            slots.extend(more.into_iter().flatten());
-        }
-        Ok(self.staged(state, slots))
+        state.unordered_barrier()?;
+        slots.extend(self.copy_packed(state, (dst, to), &between, true, how)?);
+        Ok(self.on_device(state, slots))
     }
 
     fn fill_image(
@@ -298,7 +278,7 @@ impl Object<Queue> {
         at: &ImageRegion,
         pixel: &[u8],
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         let index = self.target.memory;
         let element = pixel.len();
         let total = volume(at.size, element);
@@ -318,16 +298,13 @@ impl Object<Queue> {
                 };
                 slots.extend(state.record(op, how.profile && (row == (0, 0) || row == last))?);
             }
-            return Ok(self.on_device(state, slots).into());
+            return Ok(self.on_device(state, slots));
         }
         let image = mem.texels(index)?;
         let row = u64::from(at.size[0]) * element as u64;
         let parts = split(at.size, element, FILL.max(row));
         let largest = parts.iter().map(|part| volume(part.size, element)).max();
-        let piece = match self.piece(state, true, largest.unwrap_or(row))? {
-            Ok(piece) => piece,
-            Err(place) => return Ok(Outcome::not_before(place)),
-        };
+        let piece = self.piece(state, true, largest.unwrap_or(row))?;
         // SAFETY: mapped memory of that size which nothing else uses.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(piece.pointer as *mut u8, piece.size as usize)
@@ -344,6 +321,6 @@ impl Object<Queue> {
             let op = Op::copy_packed(&image, within(at, part), &src, true);
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
         }
-        Ok(self.on_device(state, slots).into())
+        Ok(self.on_device(state, slots))
     }
 }

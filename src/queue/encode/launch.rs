@@ -2,7 +2,7 @@
 
 use super::buffer_images::copy_shown_images;
 use super::dispatches::{record_launch, Recorder, Uses};
-use super::{How, Outcome};
+use super::{Encoding, How, Stop};
 use crate::backend::{Op, Use};
 use crate::command::Launch;
 use crate::error::ClResult;
@@ -54,7 +54,7 @@ impl Object<Queue> {
         state: &mut QueueState,
         launch: &Launch,
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         let index = self.target.memory;
         let kernel = &launch.kernel;
         let interface = kernel.code.interface();
@@ -65,7 +65,7 @@ impl Object<Queue> {
         if prints && state.printing.many() {
             // When the oldest of them has been printed.
             if let Some(host_seq) = state.first_print_task() {
-                return Ok(Outcome::not_before(QueuePosition { value: 0, host_seq }));
+                return Err(Stop::until(QueuePosition { value: 0, host_seq }));
             }
         }
         let mut uses = Uses::new();
@@ -115,7 +115,7 @@ impl Object<Queue> {
         let mut encoded = self.on_device(state, slots);
         let tree = tree.map(|(tree, _)| Box::new(tree));
         if tree.is_none() && print.is_none() && kernel.kept.is_none() {
-            return Ok(encoded.into());
+            return Ok(encoded);
         }
         encoded.place.value = state.value();
         encoded.place.host_seq = match &tree {
@@ -131,6 +131,6 @@ impl Object<Queue> {
             tree,
             retained: kernel.kept.clone(),
         });
-        Ok(encoded.into())
+        Ok(encoded)
     }
 }

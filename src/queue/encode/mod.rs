@@ -13,13 +13,13 @@ use super::host::HostAction;
 use super::pending::Slots;
 use super::state::QueueState;
 use super::transfer::parts::is_quick_read;
-use super::transfer::staging::{Piece, Staged};
+use super::transfer::staging::Piece;
 use super::Queue;
 use crate::backend::{BufferCopy, Call, Op, Point, Slice};
 use crate::cl;
 use crate::command::image::mapped_rows;
 use crate::command::{Command, HostSide, Work};
-use crate::error::ClResult;
+use crate::error::{ClError, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::event::{now_ns, Recorded, Times};
 use crate::object::mem::host_work::HostWork;
@@ -56,35 +56,53 @@ pub struct How {
     pub idle: bool,
 }
 
-/// The outcome of encoding a command.
-pub enum Outcome {
-    /// The command is on the stream, or done.
-    Recorded(Encoded),
-    /// There is no room for more than so many parts of its transfer before the queue has come to a place.
-    Unfinished {
-        /// Parts that are recorded.
-        parts: usize,
-        /// Their profiled operations.
-        slots: Slots,
-        /// When to go on.
-        place: QueuePosition,
-    },
+/// How far a command has come that cannot go on yet.
+#[derive(Default)]
+pub struct Unfinished {
+    /// Parts of its transfer that are recorded.
+    pub parts: usize,
+    /// Their profiled operations.
+    pub slots: Slots,
+    /// When to go on, if that is known.
+    pub place: Option<QueuePosition>,
 }
 
-impl Outcome {
-    /// Returns the outcome for a command that has to begin anew when the queue has come to a place.
-    fn not_before(place: QueuePosition) -> Self {
-        Self::Unfinished {
-            parts: 0,
-            slots: Slots::new(),
-            place,
-        }
+/// Why a command is not encoded, or not all of it.
+pub enum Stop {
+    /// The command has failed.
+    Failed(ClError),
+    /// There is no room for more before the queue has come to a place.
+    Unfinished(Unfinished),
+}
+
+/// The result of encoding a command, or of a step of that.
+pub type Encoding<T = Encoded> = Result<T, Stop>;
+
+impl<E: Into<ClError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
     }
 }
 
-impl From<Encoded> for Outcome {
-    fn from(encoded: Encoded) -> Self {
-        Self::Recorded(encoded)
+impl Stop {
+    /// Creates the stop of a command that begins anew when the queue has come to a place.
+    pub(super) fn until(place: QueuePosition) -> Self {
+        Self::Unfinished(Unfinished {
+            place: Some(place),
+            ..Unfinished::default()
+        })
+    }
+
+    /// Returns the same for a command of which so many parts are recorded.
+    pub(super) fn after(self, parts: usize, slots: &mut Slots) -> Self {
+        match self {
+            Self::Unfinished(Unfinished { place, .. }) => Self::Unfinished(Unfinished {
+                parts,
+                slots: std::mem::take(slots),
+                place,
+            }),
+            failed => failed,
+        }
     }
 }
 
@@ -111,7 +129,7 @@ impl Object<Queue> {
         command: &Command,
         ready: Ready,
         mut how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         self.free_unwanted(state);
         state.end_command();
         state.forget_left_writes();
@@ -138,19 +156,17 @@ impl Object<Queue> {
             nothing_to_wait_for && state.idle() && !ready.own.iter().any(failed)
         };
         how.idle = command.work.is_transfer() && idle(state);
-        let recorded = match &command.work {
+        match &command.work {
             Work::Read { mem, host, region } => {
-                return self.encode_transfer(state, mem, host, region, false, how);
+                self.encode_transfer(state, mem, host, region, false, how)
             }
             Work::Write { mem, host, region } => {
-                return self.encode_transfer(state, mem, host, region, true, how);
+                self.encode_transfer(state, mem, host, region, true, how)
             }
-            Work::Map { mapping, .. } if mapping.direct || !mapping.reads() => {
-                self.encode_nothing(state, &ready, how)
+            Work::Map { mem, mapping } if mapping.copies_in() => {
+                self.encode_mapped(state, mem, mapping, false, how)
             }
-            Work::Map { mem, mapping } => {
-                return self.encode_mapped(state, mem, mapping, false, how);
-            }
+            Work::Map { .. } => self.encode_nothing(state, &ready, how),
             Work::Unmap { mem, mapping } => {
                 if state.host_memory && !how.idle {
                     // Copies of the host's memory that come before it may read or write what the pointer leads to.
@@ -160,14 +176,12 @@ impl Object<Queue> {
                         state.record(Op::Keep(Arc::new(kept)), false)?;
                     }
                 }
-                let outcome = match mapping.direct || !mapping.writes() {
-                    true => self.encode_nothing(state, &ready, how)?.into(),
-                    false => self.encode_mapped(state, mem, mapping, true, how)?,
+                let encoded = match mapping.copies_out() {
+                    false => self.encode_nothing(state, &ready, how)?,
+                    true => self.encode_mapped(state, mem, mapping, true, how)?,
                 };
-                if matches!(outcome, Outcome::Recorded(_)) {
-                    map::over(mem, mapping);
-                }
-                return Ok(outcome);
+                map::over(mem, mapping);
+                Ok(encoded)
             }
             Work::Copy { src, dst, region } => self.encode_copy(state, src, dst, region, how),
             Work::Fill {
@@ -189,13 +203,13 @@ impl Object<Queue> {
                 };
                 self.record_one(state, op, how)
             }
-            Work::Launch(launch) => return self.encode_launch(state, launch, how),
+            Work::Launch(launch) => self.encode_launch(state, launch, how),
             work @ (Work::ReadImage { .. }
             | Work::WriteImage { .. }
             | Work::CopyImage { .. }
             | Work::ImageToBuffer { .. }
             | Work::BufferToImage { .. }
-            | Work::FillImage { .. }) => return self.encode_image(state, work, how),
+            | Work::FillImage { .. }) => self.encode_image(state, work, how),
             Work::Marker => {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
                 // An empty launch is a marker by its work only.
@@ -216,8 +230,7 @@ impl Object<Queue> {
                 };
                 Ok(encoded)
             }
-        };
-        recorded.map(Outcome::from)
+        }
     }
 
     /// Makes visible to the command what kernels that were enqueued by kernels wrote, on streams of their own.
@@ -242,7 +255,7 @@ impl Object<Queue> {
         mapping: &Mapping,
         back: bool,
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         // Where there are several memories a shadow may be in another.
         let shadow = mapping.shadow.as_ref().filter(|_| !self.moves_contents());
         let host = HostSide {
@@ -266,12 +279,7 @@ impl Object<Queue> {
     }
 
     /// Records the operation that a command is.
-    pub(super) fn record_one(
-        &self,
-        state: &mut QueueState,
-        op: Op<'_>,
-        how: How,
-    ) -> ClResult<Encoded> {
+    pub(super) fn record_one(&self, state: &mut QueueState, op: Op<'_>, how: How) -> Encoding {
         let slot = state.record(op, how.profile)?;
         Ok(self.on_device(state, slot.into_iter().collect()))
     }
@@ -307,7 +315,7 @@ impl Object<Queue> {
     /// thread that waits for it waits for these, and then runs the command itself.
     pub(super) fn is_for_the_host(&self, work: &Work) -> bool {
         match work {
-            Work::Map { mapping, .. } => mapping.direct || !mapping.reads(),
+            Work::Map { mapping, .. } => !mapping.copies_in(),
             Work::Read { mem, host, region } => {
                 host.visible.is_none()
                     && mem.slice(self.target.memory, 0, 0).is_ok_and(|slice| {
@@ -323,11 +331,7 @@ impl Object<Queue> {
     pub(super) fn host_slice(&self, range: std::ops::Range<usize>) -> Option<Slice> {
         let size = (range.end - range.start) as u64;
         let memory = self.target.device.backend.host_memory(range.start, size)?;
-        Some(Slice {
-            memory,
-            offset: 0,
-            size,
-        })
+        Some(Slice::new(memory, 0, size))
     }
 
     fn place(&self, state: &QueueState) -> Recorded {
@@ -345,7 +349,7 @@ impl Object<Queue> {
         }
     }
 
-    fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> ClResult<Encoded> {
+    fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> Encoding {
         let mut slots = Slots::new();
         let commands_fail = state.stream.commands_fail();
         let waits = !ready.points.is_empty() || (commands_fail && !ready.own.is_empty());
@@ -363,12 +367,7 @@ impl Object<Queue> {
         Ok(encoded)
     }
 
-    fn encode_host(
-        &self,
-        state: &mut QueueState,
-        work: &Arc<dyn HostWork>,
-        how: How,
-    ) -> ClResult<Encoded> {
+    fn encode_host(&self, state: &mut QueueState, work: &Arc<dyn HostWork>, how: How) -> Encoding {
         // HostBacking host tasks it is one, too: what it frees they may still write.
         if state.host_memory && self.progress.host_done() >= state.host.posted {
             let op = Op::Call {
@@ -389,11 +388,12 @@ impl Object<Queue> {
     }
 
     /// Takes a suballocation of staging memory, or returns when there is some.
-    pub(super) fn piece(&self, state: &mut QueueState, up: bool, size: u64) -> Staged<Piece> {
+    pub(super) fn piece(&self, state: &mut QueueState, up: bool, size: u64) -> Encoding<Piece> {
         let value = state.stream.open_value();
         let pool = if up { &mut state.up } else { &mut state.down };
         let timeline = self.progress.timeline.as_ref();
-        pool.take(&self.target.device.backend, size, value, timeline)
+        let taken = pool.take(&self.target.device.backend, size, value, timeline)?;
+        taken.map_err(Stop::until)
     }
 
     /// Allocates mapped memory that kernels of the open batch read, or write for later ones of the

@@ -69,11 +69,7 @@ impl PrintBuffers {
 impl PrintBuffer {
     /// Returns the memory as a slice for operations.
     pub fn slice(&self) -> Slice {
-        Slice {
-            memory: self.memory.clone(),
-            offset: 0,
-            size: printf::BUFFER_SIZE,
-        }
+        Slice::new(self.memory.clone(), 0, printf::BUFFER_SIZE)
     }
 
     /// Returns the device address.

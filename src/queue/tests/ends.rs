@@ -241,10 +241,10 @@ fn a_task_that_panics() {
     let mem = bench.filled(&[1; 64]);
     bench.fake.stop();
     let before = sent(&queue, fill(&queue, &mem, 2), &[]);
-    let falls = Command {
-        kind: cl::CL_COMMAND_SVM_FREE,
-        work: crate::command::Work::Host(Arc::new(Falls)),
-    };
+    let falls = Command::new(
+        cl::CL_COMMAND_SVM_FREE,
+        crate::command::Work::Host(Arc::new(Falls)),
+    );
     let failed = sent(&queue, falls, &[]);
     let after = sent(&queue, fill(&queue, &mem, 3), &[]);
     bench.fake.start();

@@ -4,7 +4,7 @@
 pub(super) mod parts;
 pub(super) mod staging;
 
-use super::encode::{Encoded, How, Outcome};
+use super::encode::{Encoded, Encoding, How};
 use super::host::{copy_region, HostAction, Task};
 use super::pending::Slots;
 use super::state::QueueState;
@@ -82,7 +82,7 @@ impl Object<Queue> {
         region: &BufferCopy,
         write: bool,
         how: How,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         let index = self.target.memory;
         let offset = if write {
             region.dst_offset
@@ -91,7 +91,7 @@ impl Object<Queue> {
         };
         if how.idle && host.visible.is_none() {
             if let Some(at) = mem.mapped(index, offset, !write)? {
-                return Ok(self.copy_mapped(state, host, region, at, write).into());
+                return Ok(self.copy_mapped(state, host, region, at, write));
             }
         }
         let total = region.total();
@@ -111,12 +111,12 @@ impl Object<Queue> {
         if let (Some(pointer), true) = (side.memory.mapped(), how.idle && direct) {
             let at = pointer.as_ptr() as usize + side.offset as usize;
             if write || cached || !linear {
-                return Ok(self.copy_mapped(state, host, region, at, write).into());
+                return Ok(self.copy_mapped(state, host, region, at, write));
             }
             let to = host.base.wrapping_add(region.dst_offset as usize);
             // SAFETY: as in `copy_mapped`.
             let copy = || unsafe { copy::copy_uncached(at, to, total as usize) };
-            return Ok(self.on_host(state, copy).into());
+            return Ok(self.on_host(state, copy));
         }
         state.note_work(total);
         // From the side of the object, whose slice begins with it, to that of the host.
@@ -128,14 +128,14 @@ impl Object<Queue> {
             let copy = copy_between(&side, &other, region, write);
             let mut encoded = self.record_one(state, copy, how)?;
             encoded.wait = true;
-            return Ok(encoded.into());
+            return Ok(encoded);
         }
         if write && linear && total <= UPDATE {
             let from = host.base.wrapping_add(region.dst_offset as usize);
             // SAFETY: the application keeps the source readable for its size until the command has completed.
             let data = unsafe { std::slice::from_raw_parts(from as *const u8, total as usize) };
             let update = Op::Update { dst: &side, data };
-            return Ok(self.record_one(state, update, how)?.into());
+            return self.record_one(state, update, how);
         }
         let parts = Parts::new(region, CHUNK);
         let parts = parts.iter().map(|part| (part, from_packed(&part)));
@@ -161,7 +161,7 @@ impl Object<Queue> {
         how: How,
         parts: impl ExactSizeIterator<Item = (P, BufferCopy)>,
         record: impl Fn(&mut QueueState, P, &Slice, bool) -> ClResult<Option<ProfileSlot>>,
-    ) -> ClResult<Outcome> {
+    ) -> Encoding {
         let last = parts.len().saturating_sub(1);
         // The caller empties the last part itself, and nobody else need be woken for the only one.
         if !write && (last > 0 || !how.blocking) {
@@ -169,16 +169,8 @@ impl Object<Queue> {
         }
         let mut slots = Slots::new();
         for (number, (part, rows)) in parts.enumerate().skip(how.parts) {
-            let piece = match self.piece(state, write, rows.total())? {
-                Ok(piece) => piece,
-                Err(place) => {
-                    return Ok(Outcome::Unfinished {
-                        parts: number,
-                        slots,
-                        place,
-                    })
-                }
-            };
+            let piece = self.piece(state, write, rows.total());
+            let piece = piece.map_err(|stop| stop.after(number, &mut slots))?;
             if write {
                 // SAFETY: the piece has room for the packed part; the application keeps the source valid.
                 unsafe { copy_region(host.base, piece.pointer, &rows.reversed()) };
@@ -200,7 +192,7 @@ impl Object<Queue> {
                     let mut encoded = self.on_device(state, slots);
                     encoded.place.host_seq = encoded.place.host_seq.max(seq);
                     (encoded.action, encoded.wait) = (action, true);
-                    return Ok(encoded.into());
+                    return Ok(encoded);
                 }
                 state.post(Task {
                     seq,
@@ -213,7 +205,7 @@ impl Object<Queue> {
                 state.submit();
             }
         }
-        Ok(self.on_device(state, slots).into())
+        Ok(self.on_device(state, slots))
     }
 
     /// Returns the host's side of a transfer as memory of the device, and the region to there from `side`, where the device
@@ -249,7 +241,7 @@ impl Object<Queue> {
         dst: &Ref<Mem>,
         region: &BufferCopy,
         how: How,
-    ) -> ClResult<Encoded> {
+    ) -> Encoding {
         let index = self.target.memory;
         let src = &src.slice(index, region.src_offset, region.src_span())?;
         let dst = &dst.slice(index, region.dst_offset, region.dst_span())?;

@@ -46,11 +46,7 @@ pub struct Piece {
 impl Piece {
     /// Returns the memory as a slice for operations.
     pub fn slice(&self) -> Slice {
-        Slice {
-            memory: self.memory.clone(),
-            offset: self.offset,
-            size: self.size,
-        }
+        Slice::new(self.memory.clone(), self.offset, self.size)
     }
 
     /// Writes bytes to the beginning of the suballocation, as many as fit.
