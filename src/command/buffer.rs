@@ -1,34 +1,14 @@
 //! Reads, writes, copies and fills of buffers, linear and rectangular.
 
 use super::rect::{self, Side};
-use super::{Command, HostSide, QueueTarget, Work};
+use super::{check_host, Command, HostSide, QueueTarget, Work};
 use crate::backend::BufferCopy;
-use crate::cl;
+use crate::cl::{self, cl_command_type};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::mem::Mem;
 use std::ffi::c_void;
 use std::sync::Arc;
-
-fn check_host_read(mem: &Ref<Mem>) -> ClResult {
-    if mem.flags & (cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "the host may not read this buffer",
-        );
-    }
-    Ok(())
-}
-
-fn check_host_write(mem: &Ref<Mem>) -> ClResult {
-    if mem.flags & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "the host may not write this buffer",
-        );
-    }
-    mem.check_written()
-}
 
 fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
     if offset.checked_add(size).is_none_or(|end| end > mem.size) {
@@ -37,11 +17,34 @@ fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
     Ok(())
 }
 
-fn host(pointer: *const c_void) -> ClResult<usize> {
+/// Creates a transfer between an object and memory of the host, whose `region` is from the object to there.
+#[inline]
+fn transfer(
+    target: &QueueTarget,
+    mem: Ref<Mem>,
+    region: BufferCopy,
+    pointer: *const c_void,
+    write: bool,
+    kind: cl_command_type,
+) -> ClResult<Command> {
     if pointer.is_null() {
         return err(cl::CL_INVALID_VALUE, "the host pointer is null");
     }
-    Ok(pointer as usize)
+    mem.check_alignment(&target.device)?;
+    check_host(&mem, !write, write)?;
+    if region.bytes == 0 {
+        return Ok(Command::new(kind, Work::Marker));
+    }
+    let base = pointer as usize;
+    let work = if write {
+        let region = region.reversed();
+        let host = HostSide::source(target, base, &region);
+        Work::Write { mem, host, region }
+    } else {
+        let host = HostSide::destination(target, base, &region);
+        Work::Read { mem, host, region }
+    };
+    Ok(Command::new(kind, work))
 }
 
 /// Implements clEnqueueReadBuffer.
@@ -57,21 +60,15 @@ pub unsafe fn read(
 ) -> ClResult<Command> {
     target.check_buffer(&mem)?;
     check_range(&mem, offset, size)?;
-    let host = host(pointer)?;
-    mem.check_alignment(&target.device)?;
-    check_host_read(&mem)?;
-    if size == 0 {
-        return Ok(Command::new(cl::CL_COMMAND_READ_BUFFER, Work::Marker));
-    }
     let region = BufferCopy::linear(offset as u64, 0, size as u64);
-    Ok(Command {
-        kind: cl::CL_COMMAND_READ_BUFFER,
-        work: Work::Read {
-            mem,
-            host: HostSide::destination(target, host, &region),
-            region,
-        },
-    })
+    transfer(
+        target,
+        mem,
+        region,
+        pointer,
+        false,
+        cl::CL_COMMAND_READ_BUFFER,
+    )
 }
 
 /// Implements clEnqueueWriteBuffer.
@@ -87,21 +84,15 @@ pub unsafe fn write(
 ) -> ClResult<Command> {
     target.check_buffer(&mem)?;
     check_range(&mem, offset, size)?;
-    let host = host(pointer)?;
-    mem.check_alignment(&target.device)?;
-    check_host_write(&mem)?;
-    if size == 0 {
-        return Ok(Command::new(cl::CL_COMMAND_WRITE_BUFFER, Work::Marker));
-    }
-    let region = BufferCopy::linear(0, offset as u64, size as u64);
-    Ok(Command {
-        kind: cl::CL_COMMAND_WRITE_BUFFER,
-        work: Work::Write {
-            mem,
-            host: HostSide::source(target, host, &region),
-            region,
-        },
-    })
+    let region = BufferCopy::linear(offset as u64, 0, size as u64);
+    transfer(
+        target,
+        mem,
+        region,
+        pointer,
+        true,
+        cl::CL_COMMAND_WRITE_BUFFER,
+    )
 }
 
 /// The sides and the size of a rectangular transfer, as the application gives them.
@@ -115,6 +106,17 @@ pub struct Rect {
     pub region: [usize; 3],
 }
 
+/// Returns the region of a rectangular transfer from an object to the host.
+fn rect_region(target: &QueueTarget, mem: &Ref<Mem>, rect: &Rect) -> ClResult<BufferCopy> {
+    target.check_buffer(mem)?;
+    let side = rect::place(&rect.buffer, rect.region)?;
+    let host = rect::place(&rect.other, rect.region)?;
+    if side.end > mem.size as u64 {
+        return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
+    }
+    Ok(rect::region(&side, &host, rect.region))
+}
+
 /// Implements clEnqueueReadBufferRect.
 ///
 /// # Safety
@@ -125,24 +127,15 @@ pub unsafe fn read_rect(
     rect: &Rect,
     pointer: *mut c_void,
 ) -> ClResult<Command> {
-    target.check_buffer(mem)?;
-    let src = rect::place(&rect.buffer, rect.region)?;
-    let dst = rect::place(&rect.other, rect.region)?;
-    if src.end > mem.size as u64 {
-        return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
-    }
-    let host = host(pointer)?;
-    mem.check_alignment(&target.device)?;
-    check_host_read(mem)?;
-    let region = rect::region(&src, &dst, rect.region);
-    Ok(Command {
-        kind: cl::CL_COMMAND_READ_BUFFER_RECT,
-        work: Work::Read {
-            mem: mem.clone(),
-            host: HostSide::destination(target, host, &region),
-            region,
-        },
-    })
+    let region = rect_region(target, mem, rect)?;
+    transfer(
+        target,
+        mem.clone(),
+        region,
+        pointer,
+        false,
+        cl::CL_COMMAND_READ_BUFFER_RECT,
+    )
 }
 
 /// Implements clEnqueueWriteBufferRect.
@@ -155,24 +148,15 @@ pub unsafe fn write_rect(
     rect: &Rect,
     pointer: *const c_void,
 ) -> ClResult<Command> {
-    target.check_buffer(mem)?;
-    let dst = rect::place(&rect.buffer, rect.region)?;
-    let src = rect::place(&rect.other, rect.region)?;
-    if dst.end > mem.size as u64 {
-        return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
-    }
-    let host = host(pointer)?;
-    mem.check_alignment(&target.device)?;
-    check_host_write(mem)?;
-    let region = rect::region(&src, &dst, rect.region);
-    Ok(Command {
-        kind: cl::CL_COMMAND_WRITE_BUFFER_RECT,
-        work: Work::Write {
-            mem: mem.clone(),
-            host: HostSide::source(target, host, &region),
-            region,
-        },
-    })
+    let region = rect_region(target, mem, rect)?;
+    transfer(
+        target,
+        mem.clone(),
+        region,
+        pointer,
+        true,
+        cl::CL_COMMAND_WRITE_BUFFER_RECT,
+    )
 }
 
 /// Implements clEnqueueCopyBuffer.

@@ -24,14 +24,7 @@ fn source(region: &BufferCopy) -> Part {
 
 /// Returns the rows that a region is written to.
 fn destination(region: &BufferCopy) -> Part {
-    Part::Rows(Rows {
-        first: region.dst_offset,
-        bytes: region.bytes,
-        rows: region.rows,
-        row_pitch: region.dst_row_pitch,
-        slices: region.slices,
-        slice_pitch: region.dst_slice_pitch,
-    })
+    source(&region.reversed())
 }
 
 /// Returns the mapped memory.

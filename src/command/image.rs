@@ -1,6 +1,6 @@
 //! Commands on images: reads, writes, copies, fills and maps.
 
-use super::{Command, HostSide, QueueTarget, Work};
+use super::{check_host, check_map_access, check_map_flags, Command, HostSide, QueueTarget, Work};
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags};
@@ -27,16 +27,6 @@ fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a MemImage> 
     }
     mem.check_image(&target.device)?;
     Ok(image)
-}
-
-fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
-    if mem.flags & (forbidden | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "the host may not do that with this image",
-        );
-    }
-    Ok(())
 }
 
 /// Checks that a box is within the image and consists of whole blocks. Returns it with its first
@@ -114,11 +104,45 @@ pub struct Box3 {
     pub size: [usize; 3],
 }
 
-fn host(pointer: *const c_void) -> ClResult<usize> {
+fn transfer(
+    target: &QueueTarget,
+    mem: &Ref<Mem>,
+    region: Box3,
+    (row_pitch, slice_pitch): (usize, usize),
+    pointer: *const c_void,
+    write: bool,
+) -> ClResult<Command> {
+    let image = check(target, mem)?;
+    let at = place(image, region.origin, region.size)?;
+    let rows = rows(image, &at, row_pitch, slice_pitch)?;
     if pointer.is_null() {
         return invalid("the host pointer is null");
     }
-    Ok(pointer as usize)
+    check_host(mem, !write, write)?;
+    let host = HostSide::destination(target, pointer as usize, &rows).by_host();
+    let mem = mem.clone();
+    Ok(if write {
+        let rows = rows.reversed();
+        Command::new(
+            cl::CL_COMMAND_WRITE_IMAGE,
+            Work::WriteImage {
+                mem,
+                at,
+                host,
+                rows,
+            },
+        )
+    } else {
+        Command::new(
+            cl::CL_COMMAND_READ_IMAGE,
+            Work::ReadImage {
+                mem,
+                at,
+                host,
+                rows,
+            },
+        )
+    })
 }
 
 /// Implements clEnqueueReadImage.
@@ -129,23 +153,10 @@ pub unsafe fn read(
     target: &QueueTarget,
     mem: &Ref<Mem>,
     region: Box3,
-    (row_pitch, slice_pitch): (usize, usize),
+    pitches: (usize, usize),
     pointer: *mut c_void,
 ) -> ClResult<Command> {
-    let image = check(target, mem)?;
-    let at = place(image, region.origin, region.size)?;
-    let rows = rows(image, &at, row_pitch, slice_pitch)?;
-    let host = host(pointer)?;
-    check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
-    Ok(Command {
-        kind: cl::CL_COMMAND_READ_IMAGE,
-        work: Work::ReadImage {
-            mem: mem.clone(),
-            at,
-            host: HostSide::destination(target, host, &rows).by_host(),
-            rows,
-        },
-    })
+    transfer(target, mem, region, pitches, pointer, false)
 }
 
 /// Implements clEnqueueWriteImage.
@@ -156,24 +167,10 @@ pub unsafe fn write(
     target: &QueueTarget,
     mem: &Ref<Mem>,
     region: Box3,
-    (row_pitch, slice_pitch): (usize, usize),
+    pitches: (usize, usize),
     pointer: *const c_void,
 ) -> ClResult<Command> {
-    let image = check(target, mem)?;
-    let at = place(image, region.origin, region.size)?;
-    let rows = rows(image, &at, row_pitch, slice_pitch)?;
-    let host = host(pointer)?;
-    check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
-    mem.check_written()?;
-    Ok(Command {
-        kind: cl::CL_COMMAND_WRITE_IMAGE,
-        work: Work::WriteImage {
-            mem: mem.clone(),
-            at,
-            host: HostSide::destination(target, host, &rows).by_host(),
-            rows: rows.reversed(),
-        },
-    })
+    transfer(target, mem, region, pitches, pointer, true)
 }
 
 /// Implements clEnqueueCopyImage.
@@ -309,19 +306,6 @@ pub struct Mapped {
     pub slice_pitch: usize,
 }
 
-/// Fails with CL_INVALID_OPERATION for a map that reads or writes although the image's flags do not
-/// allow that.
-pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
-    if flags & cl::CL_MAP_READ != 0 {
-        check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
-    }
-    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
-        check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
-        mem.check_written()?;
-    }
-    Ok(())
-}
-
 /// Implements clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for
 /// buffers.
 pub fn map(
@@ -330,13 +314,8 @@ pub fn map(
     flags: cl_map_flags,
     region: Box3,
 ) -> ClResult<(Command, Mapped)> {
-    const KNOWN: cl_map_flags =
-        cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
     let image = check(target, mem)?;
-    let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
-    if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
-        return invalid("the map flags are not valid");
-    }
+    check_map_flags(flags)?;
     check_map_access(mem, flags)?;
     let at = place(image, region.origin, region.size)?;
     let mapping = mem.map_image(target.memory, flags, at)?;

@@ -115,6 +115,10 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
     let guarded = limits.guarded && ends.clone().all(|(size, at)| size + at <= room);
     let global = global.map(|n| n as u64);
     let offset = offset.map(|n| n as u64);
+    let divides = |local: [u64; 3]| {
+        let mut sizes = global.iter().zip(&local);
+        sizes.all(|(size, n)| size.is_multiple_of(*n))
+    };
     let local = match local {
         Some(local) => {
             let items = local
@@ -124,11 +128,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
             if items == 0 {
                 return err(cl::CL_INVALID_WORK_GROUP_SIZE, "a local size is zero");
             }
-            let divides = global
-                .iter()
-                .zip(&local)
-                .all(|(size, n)| size.is_multiple_of(*n as u64));
-            if limits.uniform && !divides {
+            if limits.uniform && !divides(local.map(|n| n as u64)) {
                 return err(
                     cl::CL_INVALID_WORK_GROUP_SIZE,
                     "the local size does not divide the global size",
@@ -179,11 +179,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
         None if guarded && !global.contains(&0) => free_shape(limits, global.map(|n| n as u32)),
         None => {
             let local = choose_local(limits, range.dims, global);
-            let divides = global
-                .iter()
-                .zip(&local)
-                .all(|(size, n)| size.is_multiple_of(u64::from(*n)));
-            if limits.uniform && !divides {
+            if limits.uniform && !divides(local.map(u64::from)) {
                 return err(
                     cl::CL_INVALID_WORK_GROUP_SIZE,
                     "the required local size does not divide the global size",
@@ -192,15 +188,13 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
             local
         }
     };
-    let divides = global
-        .iter()
-        .zip(&local)
-        .all(|(size, n)| size.is_multiple_of(u64::from(*n)));
     Ok(Space {
         offset,
         global,
         local,
-        guard: guarded && (limits.one_pipeline || !divides) && !global.contains(&0),
+        guard: guarded
+            && (limits.one_pipeline || !divides(local.map(u64::from)))
+            && !global.contains(&0),
     })
 }
 

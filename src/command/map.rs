@@ -1,6 +1,6 @@
 //! Maps, unmaps and migrations.
 
-use super::{migration, Command, QueueTarget, Work};
+use super::{check_map_access, check_map_flags, migration, Command, QueueTarget, Work};
 use crate::cl::{self, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
@@ -18,35 +18,13 @@ pub fn map_buffer(
     offset: usize,
     size: usize,
 ) -> ClResult<(Command, *mut c_void)> {
-    const KNOWN: cl_map_flags =
-        cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
     target.check_buffer(mem)?;
     if size == 0 || offset.checked_add(size).is_none_or(|end| end > mem.size) {
         return err(cl::CL_INVALID_VALUE, "the region is empty or out of bounds");
     }
-    let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
-    if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
-        return err(cl::CL_INVALID_VALUE, "the map flags are not valid");
-    }
+    check_map_flags(flags)?;
     target.check(mem)?;
-    let host = mem.flags;
-    let no_read = cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
-    let no_write = cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
-    if flags & cl::CL_MAP_READ != 0 && host & no_read != 0 {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "the host may not read this buffer",
-        );
-    }
-    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
-        if host & no_write != 0 {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the host may not write this buffer",
-            );
-        }
-        mem.check_written()?;
-    }
+    check_map_access(mem, flags)?;
     let mapping = mem.map(target.memory, flags, offset, size)?;
     let pointer = mapping.pointer as *mut c_void;
     Ok((

@@ -17,8 +17,8 @@ pub mod sync;
 
 use crate::backend::image::ImageRegion;
 use crate::backend::{BufferCopy, Slice};
-use crate::cl::{self, cl_command_type, cl_mem_migration_flags};
-use crate::error::{err, ClResult};
+use crate::cl::{self, cl_command_type, cl_map_flags, cl_mem_migration_flags};
+use crate::error::{ensure, err, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
@@ -302,4 +302,37 @@ fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
     } else {
         Some(Touch::Read)
     })
+}
+
+/// Fails with CL_INVALID_OPERATION unless the flags of an object let the host access it so. Notes a write.
+fn check_host(mem: &Mem, reads: bool, writes: bool) -> ClResult {
+    let denies = |flag| mem.flags & (flag | cl::CL_MEM_HOST_NO_ACCESS) != 0;
+    ensure!(
+        !(reads && denies(cl::CL_MEM_HOST_WRITE_ONLY)),
+        cl::CL_INVALID_OPERATION,
+        "the host may not read this memory object"
+    );
+    ensure!(
+        !(writes && denies(cl::CL_MEM_HOST_READ_ONLY)),
+        cl::CL_INVALID_OPERATION,
+        "the host may not write this memory object"
+    );
+    if writes {
+        mem.check_written()?;
+    }
+    Ok(())
+}
+
+/// Checks that the flags of a map are valid.
+fn check_map_flags(flags: cl_map_flags) -> ClResult {
+    const BOTH: cl_map_flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
+    let valid = flags & !BOTH == 0 || flags == cl::CL_MAP_WRITE_INVALIDATE_REGION;
+    ensure!(valid, cl::CL_INVALID_VALUE, "the map flags are not valid");
+    Ok(())
+}
+
+/// Fails with CL_INVALID_OPERATION for a map that reads or writes what the object's flags do not allow.
+pub fn check_map_access(mem: &Mem, flags: cl_map_flags) -> ClResult {
+    let writes = cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
+    check_host(mem, flags & cl::CL_MAP_READ != 0, flags & writes != 0)
 }

@@ -3,7 +3,7 @@
 //! Pointers are looked up among the allocations of the context. What lies in none is memory of the host: the host copies
 //! and fills it, which needs no support of the device.
 
-use super::{migration, Command, HostSide, QueueTarget, Work};
+use super::{check_map_flags, migration, Command, HostSide, QueueTarget, Work};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
@@ -182,17 +182,12 @@ pub fn map(
     pointer: *mut c_void,
     size: usize,
 ) -> ClResult<Command> {
-    const KNOWN: cl_map_flags =
-        cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
     check_device(target)?;
     let address = not_null(pointer)?;
     if size == 0 {
         return err(cl::CL_INVALID_VALUE, "the size is 0");
     }
-    let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
-    if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
-        return err(cl::CL_INVALID_VALUE, "the map flags are not valid");
-    }
+    check_map_flags(flags)?;
     let kind = cl::CL_COMMAND_SVM_MAP;
     let Some((allocation, offset)) = find(target, address, size)? else {
         return Ok(Command::new(kind, Work::Marker));

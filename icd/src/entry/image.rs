@@ -373,7 +373,7 @@ pub fn enqueue_map(
     let slices = mem.image()?.slice_pitch() != 0;
     if row_pitch.is_null() || (slices && slice_pitch.is_null()) {
         // What the image does not allow comes first.
-        command::image::check_map_access(&mem, flags)?;
+        command::check_map_access(&mem, flags)?;
         return err(cl::CL_INVALID_VALUE, "a place for a pitch is NULL");
     }
     // Checked before the map is entered; a queue that refuses the command undoes it.
