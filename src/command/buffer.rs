@@ -17,7 +17,7 @@ fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
     Ok(())
 }
 
-/// Creates a transfer between an object and memory of the host, whose `region` is from the object to there.
+/// Creates a transfer of a region between an object and memory of the host.
 #[inline]
 fn transfer(
     target: &QueueTarget,
@@ -37,7 +37,6 @@ fn transfer(
     }
     let base = pointer as usize;
     let work = if write {
-        let region = region.reversed();
         let host = HostSide::source(target, base, &region);
         Work::Write { mem, host, region }
     } else {
@@ -84,7 +83,7 @@ pub unsafe fn write(
 ) -> ClResult<Command> {
     target.check_buffer(&mem)?;
     check_range(&mem, offset, size)?;
-    let region = BufferCopy::linear(offset as u64, 0, size as u64);
+    let region = BufferCopy::linear(0, offset as u64, size as u64);
     transfer(
         target,
         mem,
@@ -148,7 +147,7 @@ pub unsafe fn write_rect(
     rect: &Rect,
     pointer: *const c_void,
 ) -> ClResult<Command> {
-    let region = rect_region(target, mem, rect)?;
+    let region = rect_region(target, mem, rect)?.reversed();
     transfer(
         target,
         mem.clone(),

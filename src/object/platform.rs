@@ -121,21 +121,14 @@ fn select(all: Vec<Arc<dyn backend::Device>>, wanted: &[String]) -> Vec<Arc<dyn 
     }
     let mut chosen: Vec<usize> = Vec::new();
     for word in wanted {
-        let hits: Vec<usize> = match word.parse::<usize>() {
-            Ok(index) => (index < all.len()).then_some(index).into_iter().collect(),
-            Err(_) => {
-                let word = word.to_lowercase();
-                let matches = |device: &Arc<dyn backend::Device>| match word.as_str() {
-                    "cpu" => device.target().native,
-                    _ => device.caps().name.to_lowercase().contains(&word),
-                };
-                all.iter()
-                    .enumerate()
-                    .filter(|(_, device)| matches(device))
-                    .map(|(index, _)| index)
-                    .collect()
-            }
+        let (number, name) = (word.parse::<usize>(), word.to_lowercase());
+        let is_meant = |index: &usize| match (&number, all.get(*index)) {
+            (Ok(number), _) => number == index,
+            (Err(_), Some(device)) if name == "cpu" => device.target().native,
+            (Err(_), Some(device)) => device.caps().name.to_lowercase().contains(&name),
+            _ => false,
         };
+        let hits: Vec<usize> = (0..all.len()).filter(is_meant).collect();
         if hits.is_empty() {
             crate::log!(Warn, "PUMICE_DEVICES: nothing matches {word:?}");
         }

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::info::{answer, Info, InfoOut, Written};
+use super::mem::description::check_images;
 use super::properties::{pairs, unsupported};
 use crate::cl::{
     self, cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_properties, cl_uint,
@@ -64,12 +65,7 @@ impl Sampler {
         filter: cl_filter_mode,
         properties: Vec<cl_sampler_properties>,
     ) -> ClResult<Ref<Self>> {
-        if !context.devices.iter().any(|d| d.features.images) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "no device of the context supports images",
-            );
-        }
+        check_images(context)?;
         if normalized > 1 {
             return err(cl::CL_INVALID_VALUE, "normalized_coords is no boolean");
         }

@@ -147,11 +147,8 @@ impl Mem {
             let reach = Reach::Store(Arc::downgrade(&store));
             context.reachable.add(used..used + size, reach);
         }
-        let kind = cl::CL_MEM_OBJECT_BUFFER;
-        address::publish(Self::make(context, kind, flags, size, store, |mem| {
-            mem.host_ptr = used;
-            mem.properties = properties;
-        }))
+        let fill = |mem: &mut Self| mem.properties = properties;
+        address::publish(Self::make(context, flags, store, fill))
     }
 
     /// Implements clCreateSubBuffer with CL_BUFFER_CREATE_TYPE_REGION.
@@ -183,21 +180,12 @@ impl Mem {
                 "the origin is aligned for no device of the context",
             );
         }
-        let (kind, store) = (cl::CL_MEM_OBJECT_BUFFER, buffer.store.clone());
-        Ok(Self::make(
-            &buffer.context,
-            kind,
-            flags,
-            size,
-            store,
-            |mem| {
-                if buffer.host_ptr != 0 {
-                    mem.host_ptr = buffer.host_ptr + origin;
-                }
-                mem.parent = Some(buffer.clone());
-                mem.origin = buffer.origin + origin;
-            },
-        ))
+        let store = buffer.store.clone();
+        Ok(Self::make(&buffer.context, flags, store, |mem| {
+            mem.size = size;
+            mem.parent = Some(buffer.clone());
+            mem.origin = buffer.origin + origin;
+        }))
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::backend::image::{ImageDim, ImageLimits, Support};
 use crate::backend::{ImageDesc, PixelFormat};
 use crate::cl::{self, cl_image_format, cl_mem_flags, cl_mem_object_type, cl_uint};
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult};
 use crate::object::context::Context;
 use crate::object::device::Device;
 
@@ -290,6 +290,16 @@ fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(
         slice_pitch = wanted.slice_pitch;
     }
     Ok((row_pitch, slice_pitch))
+}
+
+/// Fails with CL_INVALID_OPERATION unless a device of the context supports images.
+pub fn check_images(context: &Context) -> ClResult {
+    ensure!(
+        context.devices.iter().any(|device| device.features.images),
+        cl::CL_INVALID_OPERATION,
+        "no device of the context supports images"
+    );
+    Ok(())
 }
 
 /// Checks that a device of the context supports the image.

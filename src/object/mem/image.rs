@@ -9,8 +9,8 @@
 use super::buffer::{check_flags, check_host_ptr, check_properties};
 use super::coherence::{Initial, Rows};
 use super::description::{
-    allows, bad, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
-    Layout, Source,
+    allows, bad, check_devices, check_format, check_images, dim_of, extent, fits, steps, supports,
+    Description, Layout, Source,
 };
 use super::queue_images::{Identity, QueueImages};
 use super::texels::Texels;
@@ -20,7 +20,7 @@ use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
     self, cl_image_format, cl_image_info, cl_mem_flags, cl_mem_object_type, cl_mem_properties,
 };
-use crate::error::{err, ClResult, OrErr};
+use crate::error::{ensure, err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
@@ -179,169 +179,62 @@ impl MemImage {
         };
         (row, slice)
     }
-}
 
-/// Returns the flags of an image made from another memory object.
-fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
-    if parent & !flags & cl::CL_MEM_IMMUTABLE_EXT != 0 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "mem_object is immutable, the image is not",
-        );
-    }
-    super::buffer::sub_buffer_flags(parent, flags)
-}
-
-impl Mem {
-    /// Returns the part that images alone have. CL_INVALID_MEM_OBJECT for others.
-    pub fn image(&self) -> ClResult<&MemImage> {
-        match &self.image {
-            Some(image) => Ok(image),
-            None => err(cl::CL_INVALID_MEM_OBJECT, "not an image"),
-        }
-    }
-
-    /// Implements clCreateImage, clCreateImageWithProperties. `parent` is `mem_object` of the
-    /// description.
+    /// Creates an image with texels of its own, with what is behind the pointer, if it is not null, and returns it with its size.
     ///
     /// # Safety
-    /// With CL_MEM_COPY_HOST_PTR, `host_ptr` must be readable for the size of the image now; with CL_MEM_USE_HOST_PTR,
-    /// readable and writable as long as the object lives.
-    pub unsafe fn create_image(
-        context: &Ref<Context>,
-        properties: Vec<cl_mem_properties>,
-        flags: cl_mem_flags,
-        format: &cl_image_format,
-        wanted: &Description,
-        parent: Option<&Ref<Mem>>,
-        host_ptr: *mut c_void,
-    ) -> ClResult<Ref<Self>> {
-        check_properties(&properties)?;
-        if !context.devices.iter().any(|d| d.features.images) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "no device of the context supports images",
-            );
-        }
-        let format = check_format(format)?;
-        let flags = match parent {
-            Some(parent) => {
-                if !Arc::ptr_eq(&parent.context, context) {
-                    return bad("mem_object is of another context");
-                }
-                if !host_ptr.is_null() {
-                    return err(cl::CL_INVALID_HOST_PTR, "host_ptr with mem_object");
-                }
-                inherit(parent.flags, flags)?
-            }
-            None => check_flags(flags)?,
-        };
-        if parent.is_none() {
-            check_host_ptr(flags, host_ptr)?;
-        }
-        let source = match parent {
-            Some(parent) if parent.is_buffer() => Source::Buffer,
-            Some(_) => Source::Image,
-            None if !host_ptr.is_null() => Source::Host,
-            None => Source::Nothing,
-        };
-        let layout = Layout::new(format, wanted, source)?;
-        check_devices(context, &layout.desc, flags)?;
+    /// The pointer must be null, or that to an image with this layout.
+    unsafe fn with_texels(
+        context: &Context,
+        layout: Layout,
+        host_ptr: usize,
+    ) -> ClResult<(Self, usize)> {
         let desc = layout.desc;
-        match parent {
-            Some(parent) if parent.is_buffer() => {
-                Self::image_of_buffer(parent, properties, flags, wanted.kind, &layout)
-            }
-            Some(parent) => Self::image_of_image(parent, properties, flags, &layout),
-            None => {
-                let used = if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
-                    host_ptr as usize
-                } else {
-                    0
-                };
-                let mut initial = None;
-                if !host_ptr.is_null() {
-                    let (y, z) = steps(desc.dim, layout.row_pitch, layout.slice_pitch);
-                    let (base, size) = (host_ptr as usize, extent(&desc));
-                    // SAFETY: the caller vouches for an image of these extents and pitches.
-                    initial = Some(unsafe { transfer::packed(base, size, format.bytes(), y, z) }?);
-                }
-                let all = &context.memories;
-                let kept = initial.take_if(|_| all.are_several());
-                let texels = Texels::new(all, desc, kept.map_or(Initial::Nothing, Initial::Bytes));
-                let image = MemImage::new(layout, Backing::Own, texels);
-                if !all.are_several() {
-                    let texels = image.texels.on(all, MemoryIndex::FIRST)?;
-                    if let Some(bytes) = initial {
-                        let device = all.device(MemoryIndex::FIRST)?;
-                        transfer::fill_image(device, texels, &image.whole(), &bytes)?;
-                    }
-                }
-                let [_, height, depth] = extent(&desc).map(|n| n as usize);
-                let (pitch, count) = match desc.dim {
-                    ImageDim::D1 | ImageDim::Buffer => (layout.row_pitch, 1),
-                    ImageDim::D1Array => (layout.slice_pitch, height),
-                    ImageDim::D2 => (layout.row_pitch, height),
-                    ImageDim::D2Array | ImageDim::D3 => (layout.slice_pitch, depth),
-                };
-                let (kind, size) = (wanted.kind, pitch.saturating_mul(count));
-                Ok(Self::make(
-                    context,
-                    kind,
-                    flags,
-                    size,
-                    Arc::default(),
-                    |mem| {
-                        mem.host_ptr = used;
-                        mem.properties = properties;
-                        mem.image = Some(Box::new(image));
-                    },
-                ))
+        let mut initial = None;
+        if host_ptr != 0 {
+            let (y, z) = steps(desc.dim, layout.row_pitch, layout.slice_pitch);
+            let (size, element) = (extent(&desc), desc.format.bytes());
+            // SAFETY: the caller vouches for an image of these extents and pitches.
+            initial = Some(unsafe { transfer::packed(host_ptr, size, element, y, z) }?);
+        }
+        let all = &context.memories;
+        let kept = initial.take_if(|_| all.are_several());
+        let texels = Texels::new(all, desc, kept.map_or(Initial::Nothing, Initial::Bytes));
+        let image = Self::new(layout, Backing::Own, texels);
+        if !all.are_several() {
+            let texels = image.texels.on(all, MemoryIndex::FIRST)?;
+            if let Some(bytes) = initial {
+                let device = all.device(MemoryIndex::FIRST)?;
+                transfer::fill_image(device, texels, &image.whole(), &bytes)?;
             }
         }
+        let [_, height, depth] = extent(&desc).map(|n| n as usize);
+        let (pitch, count) = match desc.dim {
+            ImageDim::D1 | ImageDim::Buffer => (layout.row_pitch, 1),
+            ImageDim::D1Array => (layout.slice_pitch, height),
+            ImageDim::D2 => (layout.row_pitch, height),
+            ImageDim::D2Array | ImageDim::D3 => (layout.slice_pitch, depth),
+        };
+        Ok((image, pitch.saturating_mul(count)))
     }
 
-    fn image_of_buffer(
-        buffer: &Ref<Mem>,
-        properties: Vec<cl_mem_properties>,
-        flags: cl_mem_flags,
-        kind: cl_mem_object_type,
-        layout: &Layout,
-    ) -> ClResult<Ref<Self>> {
-        let desc = layout.desc;
-        let needed = (layout.span()).filter(|span| *span <= buffer.size).or_err(
+    /// Creates an image over a buffer, and returns it with its size.
+    fn over_buffer(buffer: &Mem, layout: Layout) -> ClResult<(Self, usize)> {
+        let needed = (layout.span()).filter(|span| *span <= buffer.size);
+        let size = needed.or_err(
             cl::CL_INVALID_IMAGE_SIZE,
             "the image is larger than its buffer",
         )?;
-        let backing = match desc.dim {
+        let backing = match layout.desc.dim {
             ImageDim::Buffer => Backing::Texels,
             _ => Backing::Rows,
         };
-        let texels = Texels::new(&buffer.context.memories, desc, Initial::Nothing);
-        let store = buffer.store.clone();
-        Ok(Self::make(
-            &buffer.context,
-            kind,
-            flags,
-            needed,
-            store,
-            |mem| {
-                mem.host_ptr = buffer.host_ptr;
-                mem.properties = properties;
-                mem.parent = Some(buffer.clone());
-                mem.origin = buffer.origin;
-                mem.image = Some(Box::new(MemImage::new(*layout, backing, texels)));
-            },
-        ))
+        let texels = Texels::new(&buffer.context.memories, layout.desc, Initial::Nothing);
+        Ok((Self::new(layout, backing, texels), size))
     }
 
     /// Creates another view of the same texels: sRGB or not, depth or one channel.
-    fn image_of_image(
-        parent: &Ref<Mem>,
-        properties: Vec<cl_mem_properties>,
-        flags: cl_mem_flags,
-        layout: &Layout,
-    ) -> ClResult<Ref<Self>> {
+    fn view(parent: &Mem, layout: &Layout) -> ClResult<Self> {
         let Some(of) = &parent.image else {
             return bad("mem_object is neither buffer nor image");
         };
@@ -360,32 +253,103 @@ impl Mem {
                 || pair(cl::CL_sBGRA, cl::CL_BGRA)
                 || pair(cl::CL_sRGBA, cl::CL_RGBA)
                 || pair(cl::CL_DEPTH, cl::CL_R));
-        if !compatible {
-            return err(
-                cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
-                "the format does not go with that of the image it is made from",
-            );
-        }
+        ensure!(
+            compatible,
+            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+            "the format does not go with that of the image it is made from"
+        );
         if of.backing != Backing::Own {
             return bad("the image it is made from is made from a buffer");
         }
         let layout = Layout { desc, ..of.layout };
-        let mut image = MemImage::new(layout, Backing::Own, of.texels.clone());
+        let mut image = Self::new(layout, Backing::Own, of.texels.clone());
         image.aliases = Some(PerMemory::new(&parent.context.memories));
-        let (kind, size) = (parent.object_type, parent.size);
-        Ok(Self::make(
-            &parent.context,
-            kind,
-            flags,
-            size,
-            Arc::default(),
-            |mem| {
-                mem.host_ptr = parent.host_ptr;
-                mem.properties = properties;
-                mem.parent = Some(parent.clone());
-                mem.image = Some(Box::new(image));
-            },
-        ))
+        Ok(image)
+    }
+}
+
+/// Returns the flags of an image made from another memory object.
+fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
+    if parent & !flags & cl::CL_MEM_IMMUTABLE_EXT != 0 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "mem_object is immutable, the image is not",
+        );
+    }
+    super::buffer::sub_buffer_flags(parent, flags)
+}
+
+impl Mem {
+    /// Returns the part that images alone have. CL_INVALID_MEM_OBJECT for others.
+    pub fn image(&self) -> ClResult<&MemImage> {
+        let image = self.image.as_deref();
+        image.or_err(cl::CL_INVALID_MEM_OBJECT, "not an image")
+    }
+
+    /// Implements clCreateImage, clCreateImageWithProperties. `parent` is `mem_object` of the
+    /// description.
+    ///
+    /// # Safety
+    /// With CL_MEM_COPY_HOST_PTR, `host_ptr` must be readable for the size of the image now; with CL_MEM_USE_HOST_PTR,
+    /// readable and writable as long as the object lives.
+    pub unsafe fn create_image(
+        context: &Ref<Context>,
+        properties: Vec<cl_mem_properties>,
+        flags: cl_mem_flags,
+        format: &cl_image_format,
+        wanted: &Description,
+        parent: Option<&Ref<Mem>>,
+        host_ptr: *mut c_void,
+    ) -> ClResult<Ref<Self>> {
+        check_properties(&properties)?;
+        check_images(context)?;
+        let format = check_format(format)?;
+        let flags = match parent {
+            Some(parent) => {
+                if !Arc::ptr_eq(&parent.context, context) {
+                    return bad("mem_object is of another context");
+                }
+                if !host_ptr.is_null() {
+                    return err(cl::CL_INVALID_HOST_PTR, "host_ptr with mem_object");
+                }
+                inherit(parent.flags, flags)?
+            }
+            None => {
+                let flags = check_flags(flags)?;
+                check_host_ptr(flags, host_ptr)?;
+                flags
+            }
+        };
+        let source = match parent {
+            Some(parent) if parent.is_buffer() => Source::Buffer,
+            Some(_) => Source::Image,
+            None if !host_ptr.is_null() => Source::Host,
+            None => Source::Nothing,
+        };
+        let layout = Layout::new(format, wanted, source)?;
+        check_devices(context, &layout.desc, flags)?;
+        let (image, size) = match parent {
+            Some(buffer) if buffer.is_buffer() => MemImage::over_buffer(buffer, layout)?,
+            Some(image) => (MemImage::view(image, &layout)?, image.size),
+            // SAFETY: the caller vouches for the pointer.
+            None => unsafe { MemImage::with_texels(context, layout, host_ptr as usize) }?,
+        };
+        let store = match parent {
+            Some(parent) if parent.is_buffer() => parent.store.clone(),
+            _ => Arc::default(),
+        };
+        Ok(Self::make(context, flags, store, |mem| {
+            mem.object_type = wanted.kind;
+            mem.size = size;
+            match parent {
+                Some(parent) => (mem.host_ptr, mem.origin) = (parent.host_ptr, parent.origin),
+                None if flags & cl::CL_MEM_USE_HOST_PTR != 0 => mem.host_ptr = host_ptr as usize,
+                None => {}
+            }
+            mem.properties = properties;
+            mem.parent = parent.cloned();
+            mem.image = Some(Box::new(image));
+        }))
     }
 
     /// Returns the texels in a memory of the context, made if need be.

@@ -82,21 +82,19 @@ impl Body for Mem {
 }
 
 impl Mem {
-    /// Returns an object with these bytes, and what `fill` adds.
+    /// Creates an object with these bytes: a buffer, but for what `fill` changes.
     fn make(
         context: &Ref<Context>,
-        object_type: cl_mem_object_type,
         flags: cl_mem_flags,
-        size: usize,
         store: Arc<Store>,
         fill: impl FnOnce(&mut Self),
     ) -> Ref<Self> {
         Object::new_cyclic(|me| {
             let mut mem = Self {
                 context: context.clone(),
-                object_type,
+                object_type: cl::CL_MEM_OBJECT_BUFFER,
                 flags,
-                size,
+                size: store.size as usize,
                 host_ptr: 0,
                 properties: Vec::new(),
                 parent: None,
@@ -110,6 +108,9 @@ impl Mem {
                 handle: me.as_ptr() as usize,
             };
             fill(&mut mem);
+            if mem.store.host_ptr != 0 {
+                mem.host_ptr = mem.store.host_ptr + mem.origin;
+            }
             mem
         })
     }

@@ -71,20 +71,13 @@ impl Mem {
             flags | cl::CL_MEM_READ_WRITE
         };
         let store = Store::new(&context.memories, size, flags, 0, Some(&header))?;
-        let kind = cl::CL_MEM_OBJECT_PIPE;
-        Ok(Self::make(
-            context,
-            kind,
-            flags,
-            size as usize,
-            store,
-            |mem| {
-                mem.packets = Some(Packets {
-                    size: packet_size,
-                    most: max_packets,
-                });
-            },
-        ))
+        Ok(Self::make(context, flags, store, |mem| {
+            mem.object_type = cl::CL_MEM_OBJECT_PIPE;
+            mem.packets = Some(Packets {
+                size: packet_size,
+                most: max_packets,
+            });
+        }))
     }
 
     /// Returns true if the memory object is a pipe.

@@ -2,7 +2,9 @@
 //! section 5.3.12).
 
 use super::buffer::{check_flags, check_properties};
-use super::description::{bad, check_format, dim_of, fits, largest, Description, Layout, Source};
+use super::description::{
+    bad, check_format, check_images, dim_of, fits, largest, Description, Layout, Source,
+};
 use crate::backend::image::ImageDim;
 use crate::backend::PixelFormat;
 use crate::cl::{
@@ -88,12 +90,7 @@ pub fn image_requirements(
         cl::CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT,
         cl::CL_IMAGE_REQUIREMENTS_SLICE_PITCH_ALIGNMENT_EXT,
     ];
-    if !context.devices.iter().any(|d| d.features.images) {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "no device of the context supports images",
-        );
-    }
+    check_images(context)?;
     check_properties(properties)?;
     check_flags(flags)?;
     let pixel = format.map(check_format).transpose()?;

@@ -28,10 +28,7 @@ impl Mem {
         separate: bool,
     ) -> Ref<Self> {
         let store = Store::shared(size as u64, flags, address, memories, separate);
-        let kind = cl::CL_MEM_OBJECT_BUFFER;
-        Self::make(context, kind, flags, size, store, |mem| {
-            mem.host_ptr = address
-        })
+        Self::make(context, flags, store, |_| {})
     }
 
     /// Returns a buffer over a part of an allocation (CL_MEM_USE_HOST_PTR with a pointer into it).
@@ -43,9 +40,8 @@ impl Mem {
         size: usize,
     ) -> Ref<Self> {
         let whole = &allocation.mem;
-        let (kind, store) = (cl::CL_MEM_OBJECT_BUFFER, whole.store.clone());
-        Self::make(&whole.context, kind, flags, size, store, |mem| {
-            mem.host_ptr = whole.host_ptr + offset;
+        Self::make(&whole.context, flags, whole.store.clone(), |mem| {
+            mem.size = size;
             mem.properties = properties;
             mem.origin = offset;
         })
