@@ -17,8 +17,8 @@ fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
     Ok(())
 }
 
-/// Creates a transfer of a region between an object and memory of the host.
-#[inline]
+/// Creates a transfer of a region between an object and memory of the host. Put in place, as [`HostSide::of`] says.
+#[inline(always)]
 fn transfer(
     target: &QueueTarget,
     mem: Ref<Mem>,

@@ -130,7 +130,9 @@ impl Object<Queue> {
         ready: Ready,
         mut how: How,
     ) -> Encoding {
-        self.free_unwanted(state);
+        if how.profile {
+            self.free_unwanted(state);
+        }
         state.end_command();
         state.forget_left_writes();
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
