@@ -306,8 +306,7 @@ pub struct Mapped {
     pub slice_pitch: usize,
 }
 
-/// Implements clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for
-/// buffers.
+/// Implements clEnqueueMapImage. A queue that refuses the command undoes the map.
 pub fn map(
     target: &QueueTarget,
     mem: &Ref<Mem>,

@@ -8,9 +8,8 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::Mem;
 use std::ffi::c_void;
 
-/// Implements clEnqueueMapBuffer: the command and the pointer that the application gets. If the
-/// command is not enqueued after all the map is to be undone with
-/// [`crate::queue::Queue::undo_map`].
+/// Implements clEnqueueMapBuffer: the command and the pointer that the application gets. A queue that
+/// refuses the command undoes the map.
 pub fn map_buffer(
     target: &QueueTarget,
     mem: &Ref<Mem>,

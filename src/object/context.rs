@@ -121,7 +121,7 @@ impl Context {
         found
     }
 
-    /// Returns true if there is, or was, memory for which [`Context::behind`] returns a backing.
+    /// Returns true if there is, or was, memory for which [`Context::host_backing`] returns a backing.
     #[inline]
     pub(crate) fn has_host_backing(&self) -> bool {
         self.allocations.any() || !self.reachable.is_empty()

@@ -2,7 +2,7 @@
 //! (CL_MEM_USE_HOST_PTR, in place), and what pointers of maps lead to.
 //!
 //! A command whose host side lies there must not be treated as if nobody but the host touched those bytes: see
-//! [`crate::object::context::Context::behind`] and the queue's `order`.
+//! [`crate::object::context::Context::host_backing`] and `queue/hazards.rs`.
 
 use super::store::Store;
 use crate::backend::Slice;

@@ -1,5 +1,5 @@
 //! The dispatches of a launch: what memory they use, which implicit values they get, and how they follow one another. The same for launches
-//! of the application's (`launch.rs`) and those that kernels enqueue (`children.rs`).
+//! of the application's (`launch.rs`) and those that kernels enqueue (`device_enqueue.rs`).
 
 use crate::backend::{Op, Slice, Use};
 use crate::command::Launch;
