@@ -11,7 +11,7 @@
 //! launch's event completes. So no child begins before its parent has ended, whatever its flags say, which all of them
 //! allow. Nothing recurses: a parent that has ended keeps a few words until its children are over ([`Node`]).
 //!
-//! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`hazards`). Other queues may
+//! Later commands of an in-order queue, or of one with a barrier, are held until the task is done (`hazards`). Other queues may
 //! meanwhile run kernels that set the events which a tree waits for.
 
 use super::encode::buffer_images::copy_shown_images;

@@ -1,6 +1,6 @@
 //! Makes the constant steps of induction variables opaque from which Mesa's compiler computes wrong trip counts.
 //!
-//! It divides the distance to the limit by the step, where all are constants, and tries the quotient and its neighbours
+//! Mesa divides the distance to the limit by the step, where all are constants, and tries the quotient and its neighbours
 //! (`nir_loop_analyze`). So a loop that ends early by wrapping around goes on, one whose variable is a float that is rounded in
 //! each iteration, as `for (x = 0; x < 3; x += 0.3f)`, ends early, and the quotient of the least integer by -1 ends the process.
 

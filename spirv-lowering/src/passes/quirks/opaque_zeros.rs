@@ -4,7 +4,7 @@
 //! NaN and signs of zeros are lost (`lp_build_mul`, `lp_build_div`, `lp_build_add`). SignedZeroInfNanPreserve and NoContraction do
 //! not reach them.
 //!
-//! It recognises only a zero without a sign. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`, of a zero
+//! The driver recognises only a zero without a sign. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`, of a zero
 //! that has lost its sign by then. NIR's range analysis takes a product by `-0` for a zero without a sign and removes an `fabs` of
 //! it. A choice between one and a zero of the other sign (`select`, or paths that join), or integers with their bits, becomes a
 //! conversion of the condition, which gives a zero of the same sign. NVIDIA's compiler does the same.
