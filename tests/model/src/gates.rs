@@ -108,23 +108,18 @@ impl<'a> Promises<'a> {
 
     /// The host would wait for what is not promised, if this action came next.
     pub fn holds_up(&self, action: &ProgramAction) -> bool {
+        let exclusive = !self.program.strict && !self.alone.is_empty();
         let waits = match action.what {
             What::Wait(of) => self.order.slow(of),
             What::Finish(queue) => self.order.slow_queue(queue),
             What::Create(memory) | What::Release(memory) => {
-                let image = self.program.memories[memory].kind.pitch().is_some();
-                return image && !self.program.strict && !self.alone.is_empty();
+                return exclusive && self.program.memories[memory].kind.pitch().is_some();
             }
-            What::Kernel { .. } | What::GateKernel(_) => {
-                return !self.program.strict && !self.alone.is_empty();
-            }
+            What::Kernel { .. } | What::GateKernel(_) => return exclusive,
             _ if action.blocking => {
                 let device = self.program.queues[action.queue].device;
-                let alone = match self.program.strict {
-                    true => self.alone.contains(&device),
-                    false => !self.alone.is_empty(),
-                };
-                if alone || self.queues.contains(&action.queue) {
+                if exclusive || self.alone.contains(&device) || self.queues.contains(&action.queue)
+                {
                     return true;
                 }
                 self.order.slow_before(action)
