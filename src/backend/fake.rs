@@ -445,6 +445,7 @@ impl Stream for FakeStream {
                 return Err(DeviceError::Unsupported("images".into()))
             }
             Op::Call { .. } => return Err(DeviceError::Unsupported("native kernels".into())),
+            Op::Sequence(_) => return Err(DeviceError::Unsupported("recorded sequences".into())),
             Op::Marker | Op::Keep(_) => Step::Nothing,
         };
         self.open.steps.push(step);

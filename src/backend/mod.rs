@@ -32,7 +32,7 @@ mod words;
 
 pub use caps::{Caps, SvmCaps};
 pub use image::{Binding, DeviceImage, ImageDesc, ImageDim, PixelFormat, Support};
-pub use op::{BufferCopy, Call, Op, OrderRule, Slice, Use};
+pub use op::{BufferCopy, Call, Op, OrderRule, Sequence, Slice, Use};
 
 use processors::Processor;
 use smallvec::SmallVec;
@@ -246,6 +246,8 @@ pub struct StreamDesc {
     pub priority: i8,
     /// How the host waits for it.
     pub throttle: Throttle,
+    /// Its operations become sequences ([`Stream::take_sequence`]): nothing is submitted, and nothing profiled.
+    pub recorder: bool,
 }
 
 /// Device times of a profiled operation, nanoseconds on the host's CLOCK_MONOTONIC.
@@ -297,6 +299,10 @@ pub trait Stream: Send {
     ) -> Result<Option<ProfileSlot>>;
     /// Records a barrier between all earlier and all later commands.
     fn barrier(&mut self) -> Result;
+    /// Returns the operations recorded since the last sequence was taken, for streams that are recorders alone.
+    fn take_sequence(&mut self) -> Result<Arc<dyn Sequence>> {
+        Err(DeviceError::Unsupported("recorded sequences".to_owned()))
+    }
     /// Ends the open command and submits the open batch, if there is anything in it (or `force`). Returns the last submitted
     /// value.
     fn submit(&mut self, force: bool) -> Result<u64>;

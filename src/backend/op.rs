@@ -2,6 +2,7 @@
 
 use super::image::{Binding, DeviceImage, ImageRegion};
 use super::{Memory, Pipeline};
+use std::any::Any;
 use std::sync::Arc;
 
 /// A range of a piece of memory.
@@ -115,6 +116,15 @@ pub trait Call: Send + Sync {
     fn call(&self);
 }
 
+/// Operations that were recorded once ([`super::Stream::take_sequence`]) and are run as often as wanted, by any stream of
+/// the device, at the same time, too.
+pub trait Sequence: Send + Sync {
+    /// Returns the sequence as `Any`, for its back end to downcast.
+    fn as_any(&self) -> &dyn Any;
+    /// Returns it as `Any`, for a batch to keep.
+    fn kept(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
 /// An operation.
 #[allow(missing_docs)]
 pub enum Op<'a> {
@@ -171,6 +181,8 @@ pub enum Op<'a> {
         /// Memory that it may touch.
         uses: &'a [Use],
     },
+    /// Runs recorded operations once more. They may access any memory.
+    Sequence(&'a Arc<dyn Sequence>),
     /// Nothing: only a place to take timestamps at.
     Marker,
     /// Keeps a resource alive until the batch has completed.

@@ -9,7 +9,7 @@ use super::texel_copy;
 use super::timeline::CpuTimeline;
 use crate::backend::image::ImageRegion;
 use crate::backend::{
-    BufferCopy, Call, DeviceError, DeviceImage, Memory, Pipeline, Result, Timeline, Times,
+    BufferCopy, Call, DeviceError, DeviceImage, Memory, Pipeline, Result, Sequence, Timeline, Times,
 };
 use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
@@ -62,7 +62,24 @@ pub enum StepAction {
         [u32; 3],
     ),
     Call(Arc<dyn Call>),
+    Sequence(Arc<dyn Sequence>),
     Nothing,
+}
+
+/// Recorded operations that run one after the other, with all that they use.
+pub struct CpuSequence(pub Batch);
+
+// SAFETY: its addresses are plain, the batch keeps the memory, and nothing in it changes while it runs.
+unsafe impl Sync for CpuSequence {}
+
+impl Sequence for CpuSequence {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn kept(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
 }
 
 /// An operation of a command, and where its times go.
@@ -199,6 +216,11 @@ impl Batch {
 }
 
 impl StepAction {
+    /// Returns true if there is nothing to run.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+
     fn run(&self, pool: &Arc<Pool>) -> Result {
         match self {
             Self::Dispatch(dispatch) => {
@@ -236,6 +258,13 @@ impl StepAction {
                 texel_copy::image_copy(src.as_ref(), *from, dst.as_ref(), *to, *size);
             },
             Self::Call(work) => work.call(),
+            Self::Sequence(sequence) => {
+                let Some(CpuSequence(batch)) = sequence.as_any().downcast_ref() else {
+                    return Err(DeviceError::Unsupported("a foreign sequence".to_owned()));
+                };
+                // Behind one that fails the others do not run.
+                return (batch.steps.iter()).try_for_each(|step| step.action.run(pool));
+            }
             Self::Nothing => {}
         }
         Ok(())

@@ -5,13 +5,15 @@ use super::code;
 use super::image::{self, Descriptor};
 use super::memory;
 use super::pool::Pool;
-use super::step::{AllTimes, Batch, CpuDispatch, MemoryRange, Push, Step, StepAction, StepWait};
+use super::step::{
+    AllTimes, Batch, CpuDispatch, CpuSequence, MemoryRange, Push, Step, StepAction, StepWait,
+};
 use super::timeline::CpuTimeline;
 use super::track::Track;
 use crate::backend::image::Resource;
 use crate::backend::{
-    Binding, DeviceError, Op, OrderRule, Pipeline, Point, ProfileSlot, Result, Slice, Stream,
-    StreamDesc, Timeline, Times, Use,
+    Binding, DeviceError, Op, OrderRule, Pipeline, Point, ProfileSlot, Result, Sequence, Slice,
+    Stream, StreamDesc, Timeline, Times, Use,
 };
 use std::sync::Arc;
 
@@ -178,6 +180,7 @@ impl CpuStream {
                 }
                 StepAction::Call(work)
             }
+            Op::Sequence(sequence) => StepAction::Sequence(sequence.clone()),
             Op::Marker => StepAction::Nothing,
             Op::Keep(other) => {
                 self.open.others.push(other);
@@ -254,6 +257,13 @@ impl Stream for CpuStream {
 
     fn barrier(&mut self) -> Result {
         Ok(())
+    }
+
+    fn take_sequence(&mut self) -> Result<Arc<dyn Sequence>> {
+        self.ended = 0;
+        let mut batch = std::mem::take(&mut self.open);
+        batch.steps.retain(|step| !step.action.is_nothing());
+        Ok(Arc::new(CpuSequence(batch)))
     }
 
     fn submit(&mut self, force: bool) -> Result<u64> {
@@ -437,6 +447,63 @@ mod tests {
         first.submit(false).expect("submitted");
         wait(&second, last);
         assert!(bytes(&b).iter().all(|&byte| byte == 5));
+    }
+
+    /// Operations of a sequence run in their order, each time, and keep their memory. Where one fails, the command does, and
+    /// those behind it do not run.
+    #[test]
+    fn sequences_run_again_and_again() {
+        struct Falls;
+        impl crate::backend::Call for Falls {
+            fn call(&self) {
+                panic!("as the test wants");
+            }
+        }
+        let scene = Scene::new();
+        let mut recorder = CpuStream::new(
+            &scene.0,
+            StreamDesc {
+                recorder: true,
+                ..StreamDesc::default()
+            },
+        );
+        let (a, b) = (memory(), memory());
+        let (all_a, all_b) = (slice(0, 64, &a), slice(0, 64, &b));
+        let rule = OrderRule::InOrder;
+        let mut sequence = |falls: bool, pattern: &[u8]| {
+            let dst = &all_a;
+            let fill = Op::Fill { dst, pattern };
+            recorder.record(fill, rule, false).expect("a fill");
+            if falls {
+                let work = Arc::new(Falls);
+                let call = Op::Call { work, uses: &[] };
+                recorder.record(call, rule, false).expect("a call");
+            }
+            let (src, dst) = (&all_a, &all_b);
+            let region = BufferCopy::linear(0, 0, 64);
+            let copy = Op::Copy { src, dst, region };
+            recorder.record(copy, rule, false).expect("a copy");
+            recorder.take_sequence().expect("a sequence")
+        };
+        let (good, bad) = (sequence(false, &[3]), sequence(true, &[4]));
+        assert_eq!(recorder.open_len(), 0);
+        let mut stream = scene.stream(false);
+        let run = |stream: &mut CpuStream, sequence: &Arc<dyn Sequence>| {
+            let op = Op::Sequence(sequence);
+            stream.record(op, rule, false).expect("a sequence");
+            let value = stream.submit(false).expect("submitted");
+            wait(stream, value);
+            stream.timeline.failure(value).is_some()
+        };
+        for _ in 0..3 {
+            assert!(!run(&mut stream, &good));
+            assert!(bytes(&b).iter().all(|&byte| byte == 3));
+            assert!(run(&mut stream, &bad));
+            assert_eq!((bytes(&a)[0], bytes(&b)[0]), (4, 3));
+        }
+        drop((all_a, all_b, good, bad));
+        stream.reclaim();
+        assert_eq!((Arc::strong_count(&a), Arc::strong_count(&b)), (1, 1));
     }
 
     #[test]

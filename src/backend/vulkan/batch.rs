@@ -71,6 +71,8 @@ pub struct Batch {
     pub id: u64,
     /// The command buffer is being recorded.
     pub begun: bool,
+    /// Set if others execute it, as often as wanted, and it is never submitted itself.
+    repeatable: bool,
     /// Something is in it, or is about to be.
     pub used: bool,
     /// Set if it must be reset before it is begun.
@@ -108,8 +110,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Creates an empty one.
-    pub fn new(tools: &Arc<Tools>) -> Result<Self> {
+    /// Creates an empty one. `repeatable`: for a sequence ([`crate::backend::Sequence`]).
+    pub fn new(tools: &Arc<Tools>, repeatable: bool) -> Result<Self> {
         let device = &tools.device;
         let info = vk::CommandPoolCreateInfo::default()
             .flags(vk::CommandPoolCreateFlags::TRANSIENT)
@@ -117,9 +119,13 @@ impl Batch {
         // SAFETY: the device lives; the family is the one its queues are of.
         let pool = unsafe { device.raw.create_command_pool(&info, None) }
             .map_err(|result| device.failed("vkCreateCommandPool", result))?;
+        let level = match repeatable {
+            true => vk::CommandBufferLevel::SECONDARY,
+            false => vk::CommandBufferLevel::PRIMARY,
+        };
         let info = vk::CommandBufferAllocateInfo::default()
             .command_pool(pool)
-            .level(vk::CommandBufferLevel::PRIMARY)
+            .level(level)
             .command_buffer_count(1);
         // SAFETY: the pool was just made and is used by this thread alone.
         let made = unsafe { device.raw.allocate_command_buffers(&info) };
@@ -144,6 +150,7 @@ impl Batch {
             transitions: None,
             id: tools.new_batch_id(),
             begun: false,
+            repeatable,
             used: false,
             dirty: false,
             value: 0,
@@ -181,8 +188,14 @@ impl Batch {
             .map_err(|result| device.failed("vkResetCommandPool", result))?;
             self.dirty = false;
         }
-        let info = vk::CommandBufferBeginInfo::default()
-            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        let inherited = vk::CommandBufferInheritanceInfo::default();
+        let info = match self.repeatable {
+            true => vk::CommandBufferBeginInfo::default()
+                .flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)
+                .inheritance_info(&inherited),
+            false => vk::CommandBufferBeginInfo::default()
+                .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT),
+        };
         // SAFETY: the command buffer is not pending: the batch is new, or has completed and was reset.
         unsafe { device.raw.begin_command_buffer(self.commands, &info) }
             .map_err(|result| device.failed("vkBeginCommandBuffer", result))?;

@@ -9,9 +9,10 @@ use super::profile::Queries;
 use super::tracker::{AccessedRange, Accesses, Order};
 use crate::backend::image::{ImageDim, ImageRegion, Resource};
 use crate::backend::{
-    Binding, DeviceError, DeviceImage, Memory, Op, OrderRule, ProfileSlot, Result, Slice,
+    Binding, DeviceError, DeviceImage, Memory, Op, OrderRule, ProfileSlot, Result, Sequence, Slice,
 };
 use ash::vk;
+use std::any::Any;
 use std::sync::Arc;
 
 impl Batch {
@@ -199,6 +200,37 @@ impl Batch {
     }
 }
 
+/// Recorded operations, in a command buffer that others execute, with all that they use.
+pub struct VulkanSequence(pub Batch);
+
+impl Sequence for VulkanSequence {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn kept(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl Batch {
+    /// Executes the commands of a sequence, which the batch keeps.
+    fn execute(&mut self, sequence: &Arc<dyn Sequence>) -> Result {
+        let Some(VulkanSequence(recorded)) = sequence.as_any().downcast_ref() else {
+            return Err(DeviceError::Unsupported("a foreign sequence".to_owned()));
+        };
+        let raw = &self.tools.device.raw;
+        // SAFETY: the command buffer is being recorded by this thread; the other has been, for the same family of queues
+        // and for use at the same time, and the batch keeps it.
+        unsafe { raw.cmd_execute_commands(self.commands, &[recorded.commands]) };
+        // What was bound is not any more.
+        self.bound = vk::Pipeline::null();
+        self.bound_set = vk::DescriptorSet::null();
+        self.others.push(Arc::clone(sequence).kept());
+        Ok(())
+    }
+}
+
 /// The accesses of an operation to memory.
 struct Footprint {
     accesses: Accesses,
@@ -310,6 +342,12 @@ impl Batch {
             Op::Call { .. } => {
                 return Err(DeviceError::Unsupported("native kernels".to_owned()));
             }
+            Op::Sequence(_) => {
+                anything = true;
+                self.writes_host_memory = true;
+                self.writes_shown_memory = true;
+                STAGES
+            }
             Op::Marker | Op::Keep(_) => vk::PipelineStageFlags::empty(),
         };
         Ok(Footprint {
@@ -347,6 +385,7 @@ impl Batch {
             Op::Copy { src, dst, region } => self.copy(src, dst, &region)?,
             Op::Fill { dst, pattern } => self.fill(dst, pattern)?,
             Op::Update { dst, data } => self.update(dst, data)?,
+            Op::Sequence(sequence) => self.execute(sequence)?,
             Op::Call { .. } | Op::Marker | Op::Keep(_) => {}
         }
         Ok(())

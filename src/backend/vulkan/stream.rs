@@ -9,10 +9,12 @@ use super::clock::Clock;
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
 use super::queue::Queues;
+use super::record::VulkanSequence;
 use super::timeline::VulkanTimeline;
 use super::tracker::Order;
 use crate::backend::{
-    DeviceError, Op, OrderRule, Point, ProfileSlot, Result, Stream, StreamDesc, Timeline, Times,
+    DeviceError, Op, OrderRule, Point, ProfileSlot, Result, Sequence, Stream, StreamDesc, Timeline,
+    Times,
 };
 use crate::util::monotonic_ns;
 use ash::vk;
@@ -39,6 +41,7 @@ pub struct VulkanStream {
     order: Order,
     queries: Queries,
     reported_loss: bool,
+    recorder: bool,
 }
 
 impl VulkanStream {
@@ -59,6 +62,7 @@ impl VulkanStream {
             order: Order::default(),
             queries: Queries::new(desc.profiling && timestamps),
             reported_loss: false,
+            recorder: desc.recorder,
             queues: Arc::clone(queues),
             clock: Arc::clone(clock),
             tools: Arc::clone(tools),
@@ -73,7 +77,7 @@ impl VulkanStream {
             }
             let batch = match self.spare.pop() {
                 Some(batch) => batch,
-                None => Batch::new(&self.tools)?,
+                None => Batch::new(&self.tools, self.recorder)?,
             };
             self.open = Some(batch);
         }
@@ -119,7 +123,7 @@ impl VulkanStream {
         let batch = match self.spare.pop() {
             Some(batch) => Ok(batch),
             // One is enough for those that submit and wait; the others take what has completed.
-            None if self.in_flight.len() < 2 => Batch::new(&self.tools),
+            None if self.in_flight.len() < 2 => Batch::new(&self.tools, false),
             None => return,
         };
         // What fails here fails again, and is reported when the batch is needed.
@@ -310,6 +314,14 @@ impl Stream for VulkanStream {
         let batch = self.open.as_ref().ok_or(DeviceError::OutOfHostMemory)?;
         batch.barrier(self.order.barrier_for_all());
         Ok(())
+    }
+
+    fn take_sequence(&mut self) -> Result<Arc<dyn Sequence>> {
+        self.begun_batch()?;
+        self.order = Order::default();
+        let batch = self.open.take().ok_or(DeviceError::OutOfHostMemory)?;
+        batch.end()?;
+        Ok(Arc::new(VulkanSequence(batch)))
     }
 
     fn submit(&mut self, force: bool) -> Result<u64> {
