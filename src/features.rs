@@ -23,6 +23,19 @@ const CXX_FOR_OPENCL: &str = "cl_ext_cxx_for_opencl";
 /// A name with its version: major, minor, patch.
 pub type Versioned = (&'static str, (u32, u32, u32));
 
+/// CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
+pub const COMMAND_BUFFER_CAPABILITIES: cl_bitfield =
+    cl::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR
+        | cl::CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR
+        | cl::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR;
+
+/// The fields that an update of a command buffer can change: CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR.
+pub const UPDATABLE_FIELDS: cl_bitfield = cl::CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR
+    | cl::CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR
+    | cl::CL_MUTABLE_DISPATCH_LOCAL_SIZE_KHR
+    | cl::CL_MUTABLE_DISPATCH_ARGUMENTS_KHR
+    | cl::CL_MUTABLE_DISPATCH_EXEC_INFO_KHR;
+
 /// The optional features that work on a device. Some work on every device: program-scope variables,
 /// the generic address space, pipes (the library's, over global memory), queues on the device,
 /// integer dot products, atomic functions on `float` (loops, where the device has nothing better),
@@ -131,6 +144,8 @@ impl Features {
             (true, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (true, "cl_ext_immutable_memory_objects", one),
+            (true, "cl_khr_command_buffer", (0, 9, 8)),
+            (true, "cl_khr_command_buffer_mutable_dispatch", (0, 9, 5)),
             // Global memory is addressed so in any case.
             (true, "cl_ext_buffer_device_address", (1, 0, 2)),
             (true, CXX_FOR_OPENCL, one),

@@ -30,6 +30,8 @@ pub enum Kind {
     Program,
     Kernel,
     Event,
+    CommandBuffer,
+    MutableCommand,
 }
 
 impl Kind {
@@ -45,6 +47,8 @@ impl Kind {
             Self::Program => cl::CL_INVALID_PROGRAM,
             Self::Kernel => cl::CL_INVALID_KERNEL,
             Self::Event => cl::CL_INVALID_EVENT,
+            Self::CommandBuffer => cl::CL_INVALID_COMMAND_BUFFER_KHR,
+            Self::MutableCommand => cl::CL_INVALID_MUTABLE_COMMAND_KHR,
         }
     }
 }

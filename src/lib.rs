@@ -7,7 +7,7 @@
 //! Each module may import those after it:
 //!
 //! ```text
-//! queue -> command -> object -> features -> {compile, handle} -> error -> backend -> quirks -> {cl, util}
+//! command_buffer -> queue -> command -> object -> features -> {compile, handle} -> error -> backend -> quirks -> {cl, util}
 //! ```
 //!
 //! `ci/layering` checks that, and docs/architecture.md follows a launch and a source through the files.
@@ -17,6 +17,7 @@
 pub mod backend;
 pub mod cl;
 pub mod command;
+pub mod command_buffer;
 pub mod compile;
 pub mod error;
 pub mod features;

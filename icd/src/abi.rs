@@ -10,7 +10,8 @@ use pumice_runtime::cl::{self, cl_int, cl_uint};
 use pumice_runtime::command::buffer::Rect;
 use pumice_runtime::command::image::Box3;
 use pumice_runtime::command::{self, Command, QueueTarget};
-use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::command_buffer::{DispatchUpdate, MutableCommand};
+use pumice_runtime::error::{err, ClResult, OrErr};
 use pumice_runtime::handle::{self, Body, Object, Ref};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::event::Event;
@@ -339,6 +340,33 @@ pub fn properties<T: Copy + PartialEq + Default>(list: In<T>) -> Option<Vec<T>> 
     }
 }
 
+/// Returns a property list as [`properties`] does, or CL_INVALID_VALUE at the first name without `bits`, or the first value
+/// with others: nothing is read behind that.
+pub fn known_properties(
+    list: In<cl::cl_properties>,
+    bits: impl Fn(cl::cl_properties) -> Option<cl::cl_bitfield>,
+) -> ClResult<Vec<cl::cl_properties>> {
+    let mut all = Vec::new();
+    if list.is_null() {
+        return Ok(all);
+    }
+    loop {
+        // SAFETY: as in `properties`.
+        let name = unsafe { list.0.add(all.len()).read_unaligned() };
+        all.push(name);
+        if name == 0 {
+            return Ok(all);
+        }
+        let bits = bits(name).or_err(cl::CL_INVALID_VALUE, "an unknown property")?;
+        // SAFETY: as in `properties`.
+        let value = unsafe { list.0.add(all.len()).read_unaligned() };
+        if value & !bits != 0 {
+            return err(cl::CL_INVALID_VALUE, "an unknown value of a property");
+        }
+        all.push(value);
+    }
+}
+
 /// Returns a partition scheme: a name, then a value, or with CL_DEVICE_PARTITION_BY_COUNTS values
 /// up to a zero. Without the zero at the end of all; `None` for NULL.
 pub fn partition_scheme(
@@ -547,6 +575,73 @@ pub fn svm_fill(
 ) -> ClResult<Command> {
     // SAFETY: the caller of clEnqueueSVMMemFill promises what this asks of the pointer.
     unsafe { command::svm::svm_fill(target, pointer.0, pattern, size) }
+}
+
+/// Returns what makes a copy between pointers, for a command buffer.
+pub fn svm_memcpy_recipe(
+    dst: Handle,
+    src: In<c_void>,
+    size: usize,
+) -> impl Fn(&QueueTarget) -> ClResult<Command> + Send + Sync {
+    let (dst, src) = (dst.0 as usize, src.0 as usize);
+    // SAFETY: the caller of clCommandSVMMemcpyKHR promises what this asks of the pointers, whenever the command runs.
+    move |target| unsafe { command::svm::svm_memcpy(target, dst as _, src as _, size) }
+}
+
+/// Returns what makes a fill behind a pointer, for a command buffer.
+pub fn svm_fill_recipe(
+    pointer: Handle,
+    pattern: &[u8],
+    size: usize,
+) -> impl Fn(&QueueTarget) -> ClResult<Command> + Send + Sync {
+    let (pointer, pattern) = (pointer.0 as usize, pattern.to_vec());
+    // SAFETY: the caller of clCommandSVMMemFillKHR promises what this asks of the pointer, whenever the command runs.
+    move |target| unsafe { command::svm::svm_fill(target, pointer as _, &pattern, size) }
+}
+
+/// Returns the update that a cl_mutable_dispatch_config_khr describes.
+pub fn dispatch_update<'a>(config: *const c_void) -> ClResult<DispatchUpdate<'a>> {
+    let config = In(config)
+        .cast::<cl::cl_mutable_dispatch_config_khr>()
+        .get();
+    let config = config.or_err(cl::CL_INVALID_VALUE, "an update is NULL")?;
+    let command = object::<MutableCommand>(config.command)?;
+    let dims = match config.work_dim {
+        0 => command.dims()?,
+        dims => dims,
+    };
+    fn list<T: Copy>(count: cl_uint, list: *const T) -> ClResult<Vec<T>> {
+        let fits = (count == 0) == list.is_null();
+        if !fits {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "a list of an update and its length do not fit together",
+            );
+        }
+        Ok(In(list).array(count as usize).unwrap_or_default())
+    }
+    let args = list(config.num_args, config.arg_list)?;
+    let pointers = list(config.num_svm_args, config.arg_svm_list)?;
+    let exec = list(config.num_exec_infos, config.exec_info_list)?;
+    let arg = |arg: &cl::cl_mutable_dispatch_arg_khr| {
+        let value = In(arg.arg_value).bytes(arg.arg_size);
+        (arg.arg_index, arg.arg_size, value)
+    };
+    let pointer = |arg: &cl::cl_mutable_dispatch_arg_khr| (arg.arg_index, arg.arg_value as usize);
+    let info = |info: &cl::cl_mutable_dispatch_exec_info_khr| {
+        let value = In(info.param_value).bytes(info.param_value_size);
+        (info.param_name, info.param_value_size, value)
+    };
+    Ok(DispatchUpdate {
+        args: args.iter().map(arg).collect(),
+        pointers: pointers.iter().map(pointer).collect(),
+        exec: exec.iter().map(info).collect(),
+        dims: config.work_dim,
+        offset: In(config.global_work_offset).sizes(dims),
+        global: In(config.global_work_size).sizes(dims),
+        local: In(config.local_work_size).sizes(dims),
+        command,
+    })
 }
 
 /// Returns a new image over, or with a copy of, memory of the application.

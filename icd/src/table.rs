@@ -19,8 +19,8 @@
 
 use crate::abi::FromC;
 use crate::entry::{
-    buffer, context, device, enqueue, event, ext, image, kernel, platform, program, queue, sampler,
-    svm, usm,
+    buffer, command_buffer, context, device, enqueue, event, ext, image, kernel, platform, program,
+    queue, sampler, svm, usm,
 };
 use crate::shell;
 use pumice_runtime::cl::*;
@@ -312,6 +312,27 @@ entries! {
     extra {
         status clIcdGetPlatformIDsKHR(num_entries: cl_uint, platforms: *mut cl_platform_id, num_platforms: *mut cl_uint) = platform::get_ids;
         create clCreateCommandQueueWithPropertiesKHR(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties) = queue::create;
+        // cl_khr_command_buffer
+        create clCreateCommandBufferKHR(num_queues: cl_uint, queues: *const cl_command_queue, properties: *const cl_command_buffer_properties_khr) = command_buffer::create;
+        status clRetainCommandBufferKHR(command_buffer: cl_command_buffer_khr) = command_buffer::retain;
+        status clReleaseCommandBufferKHR(command_buffer: cl_command_buffer_khr) = command_buffer::release;
+        status clFinalizeCommandBufferKHR(command_buffer: cl_command_buffer_khr) = command_buffer::finalize;
+        status clEnqueueCommandBufferKHR(num_queues: cl_uint, queues: *mut cl_command_queue, command_buffer: cl_command_buffer_khr, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = command_buffer::enqueue;
+        status clCommandBarrierWithWaitListKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::barrier;
+        status clCommandCopyBufferKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, src_buffer: cl_mem, dst_buffer: cl_mem, src_offset: usize, dst_offset: usize, size: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::copy_buffer;
+        status clCommandCopyBufferRectKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, src_buffer: cl_mem, dst_buffer: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize, src_row_pitch: usize, src_slice_pitch: usize, dst_row_pitch: usize, dst_slice_pitch: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::copy_buffer_rect;
+        status clCommandCopyBufferToImageKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, src_buffer: cl_mem, dst_image: cl_mem, src_offset: usize, dst_origin: *const usize, region: *const usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::copy_buffer_to_image;
+        status clCommandCopyImageKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, src_image: cl_mem, dst_image: cl_mem, src_origin: *const usize, dst_origin: *const usize, region: *const usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::copy_image;
+        status clCommandCopyImageToBufferKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, src_image: cl_mem, dst_buffer: cl_mem, src_origin: *const usize, region: *const usize, dst_offset: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::copy_image_to_buffer;
+        status clCommandFillBufferKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, buffer: cl_mem, pattern: *const c_void, pattern_size: usize, offset: usize, size: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::fill_buffer;
+        status clCommandFillImageKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, image: cl_mem, fill_color: *const c_void, origin: *const usize, region: *const usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::fill_image;
+        status clCommandNDRangeKernelKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, kernel: cl_kernel, work_dim: cl_uint, global_work_offset: *const usize, global_work_size: *const usize, local_work_size: *const usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::nd_range_kernel;
+        status clCommandSVMMemcpyKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, dst_ptr: *mut c_void, src_ptr: *const c_void, size: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::svm_memcpy;
+        status clCommandSVMMemFillKHR(command_buffer: cl_command_buffer_khr, command_queue: cl_command_queue, properties: *const cl_command_properties_khr, svm_ptr: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize, num_sync_points_in_wait_list: cl_uint, sync_point_wait_list: *const cl_sync_point_khr, sync_point: *mut cl_sync_point_khr, mutable_handle: *mut cl_mutable_command_khr) = command_buffer::svm_fill;
+        status clGetCommandBufferInfoKHR(command_buffer: cl_command_buffer_khr, param_name: cl_command_buffer_info_khr, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = command_buffer::get_info;
+        // cl_khr_command_buffer_mutable_dispatch
+        status clUpdateMutableCommandsKHR(command_buffer: cl_command_buffer_khr, num_configs: cl_uint, config_types: *const cl_command_buffer_update_type_khr, configs: *mut *const c_void) = command_buffer::update;
+        status clGetMutableCommandInfoKHR(command: cl_mutable_command_khr, param_name: cl_mutable_command_info_khr, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = command_buffer::get_mutable_info;
         // cl_ext_buffer_device_address
         status clSetKernelArgDevicePointerEXT(kernel: cl_kernel, arg_index: cl_uint, arg_value: cl_mem_device_address_ext) = kernel::set_arg_device_pointer;
         // cl_ext_image_requirements_info

@@ -54,7 +54,14 @@ impl Work {
 
     /// Returns true if a launch that may touch memory of the host that is no memory object.
     pub fn follows_pointers(&self) -> bool {
-        matches!(self, Self::Launch(launch) if launch.kernel.host_memory)
+        match self {
+            Self::Launch(launch) => launch.kernel.host_memory,
+            Self::Replay(replay) => {
+                let mut commands = replay.commands.iter();
+                commands.any(|command| command.work.follows_pointers())
+            }
+            _ => false,
+        }
     }
 
     /// Returns true if only commands of the same queue can observe whether the command is complete:
@@ -120,6 +127,23 @@ impl Work {
                 }
                 let all = kernel.buffers.iter().chain(&kernel.images);
                 all.for_each(|(mem, _)| add(&mut ranges, mem));
+            }
+            Self::Replay(replay) => {
+                let mut shared = false;
+                for command in &replay.commands {
+                    match command.work.host_access() {
+                        HostAccess::Ranges(some) => ranges.extend(some),
+                        HostAccess::Shared => shared = true,
+                        HostAccess::Anything => return HostAccess::Anything,
+                    }
+                }
+                if shared {
+                    // With ranges that are perhaps not shared, there is nothing less.
+                    return match ranges.is_empty() {
+                        true => HostAccess::Shared,
+                        false => HostAccess::Anything,
+                    };
+                }
             }
             // Its arguments may lead anywhere.
             Self::Native(_) => return HostAccess::Anything,

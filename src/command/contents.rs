@@ -38,6 +38,9 @@ fn mapped(mapping: &Mapping) -> Part {
     }
 }
 
+/// A function that takes a part of a memory object and a use of it.
+type Each<'a> = dyn FnMut(&Ref<Mem>, &Part, Touch) -> ClResult + 'a;
+
 impl Work {
     /// Calls `each` with the parts of memory objects that must be in the memory of the command's
     /// device, and with the command's use of them. Stops at an error.
@@ -100,6 +103,8 @@ impl Work {
             Self::Native(kernel) => {
                 (kernel.buffers.iter()).try_for_each(|mem| each(mem, &Part::All, Touch::Modify))
             }
+            Self::Replay(replay) => (replay.commands.iter())
+                .try_for_each(|command| command.work.contents(&mut each as &mut Each<'_>)),
             Self::Launch(launch) => {
                 let touch = |writes| if writes { Touch::Modify } else { Touch::Read };
                 for (mem, access) in &launch.kernel.buffers {

@@ -12,6 +12,7 @@ pub mod image;
 pub mod kernel;
 pub mod map;
 pub mod rect;
+pub mod replay;
 pub mod svm;
 pub mod sync;
 
@@ -33,6 +34,7 @@ use crate::object::mem::reach::HostBacking;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
 use crate::object::native_kernel::NativeKernel;
+use replay::Replay;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -262,6 +264,8 @@ pub enum Work {
     Native(Arc<NativeKernel>),
     /// Runs a kernel.
     Launch(Launch),
+    /// Runs recorded commands.
+    Replay(Arc<Replay>),
     /// Nothing; completes after what it waits for.
     Marker,
     /// Nothing; everything later waits for it.

@@ -4,7 +4,7 @@ use spirv_lowering::ir::module::PrintfSite;
 
 /// The bytes of the buffer of a launch: what a kernel can print before it is cut off
 /// (CL_DEVICE_PRINTF_BUFFER_SIZE).
-pub const BUFFER_SIZE: u64 = 1 << 20;
+pub const BUFFER_SIZE: u64 = 2 << 20;
 
 /// Returns the first bytes of an empty buffer: the bytes used, and its size.
 pub fn header() -> [u8; 8] {

@@ -502,6 +502,17 @@ impl Device {
                 let sizes: Vec<usize> = sizes.map(|&size| size as usize).collect();
                 out.write(sizes.as_slice())
             }
+            (cl::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, _) => {
+                out.write(features::COMMAND_BUFFER_CAPABILITIES)
+            }
+            (cl::CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, _) => {
+                out.write(cl::cl_bitfield::default())
+            }
+            (cl::CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR, _) => out
+                .write(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE),
+            (cl::CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR, _) => {
+                out.write(features::UPDATABLE_FIELDS)
+            }
             // A version number has no room for 2021, which programs ask for by -cl-std=CLC++2021.
             (cl::CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT, _) => out.write(version(1, 0, 0)),
             _ => unknown(param),

@@ -20,7 +20,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE, in bytes.
-pub const PREFERRED_SIZE: u32 = 256 << 10;
+pub const PREFERRED_SIZE: u32 = 4 << 20;
 /// CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE, in bytes.
 pub const MAX_SIZE: u32 = 32 << 20;
 /// CL_DEVICE_MAX_ON_DEVICE_QUEUES. Nothing keeps applications from making more but memory.

@@ -28,7 +28,8 @@
 //! # Parts
 //! - `pending`, `dependencies`, `pump`: commands that wait, with counted dependencies.
 //! - `hazards`: host tasks against commands: RAW, WAR, WAW.
-//! - `encode`, `transfer`: commands become operations of the stream, with bounded staging memory.
+//! - `encode`, `transfer`: commands become operations of the stream, with bounded staging memory. `encode::replay`: recorded
+//!   ones.
 //! - `host`: the executor of host tasks and callbacks.
 //! - `device_enqueue`: kernels that kernels enqueue.
 //! - `state`: what the lock protects.

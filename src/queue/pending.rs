@@ -47,6 +47,8 @@ pub struct Pending {
     pub parts: usize,
     /// The profiled operations of the parts.
     pub slots: Slots,
+    /// The value of the timeline at which the parts are complete, if the rest fails with them.
+    pub after: u64,
 }
 
 /// The pending commands of a queue, in the order in which they were enqueued.

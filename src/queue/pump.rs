@@ -45,10 +45,12 @@ impl Object<Queue> {
             deps,
             listed: wait.len(),
             event: event.clone(),
-            count: 0,
+            // Not to be looked at before it waits for its place.
+            count: usize::from(rest.place.is_some()),
             bring: None,
             parts: rest.parts,
             slots: rest.slots,
+            after: rest.after,
         };
         let number = state.pending.add(pending, after_all);
         if barrier {
@@ -56,6 +58,7 @@ impl Object<Queue> {
         }
         if let Some(place) = rest.place {
             self.wait_for_place(state, number, place);
+            state.pending.met(number);
         }
         self.progress.set_pending(state.pending.len());
         event
@@ -221,6 +224,7 @@ impl Object<Queue> {
             profile: self.measuring,
             event: true,
             parts: pending.parts,
+            after: pending.after,
             ..How::default()
         };
         // A panic fails this command, and no other.
@@ -231,7 +235,7 @@ impl Object<Queue> {
         let encoded = match encoding {
             Ok(encoded) => encoded,
             Err(Stop::Unfinished(rest)) => {
-                pending.parts = rest.parts;
+                (pending.parts, pending.after) = (rest.parts, rest.after);
                 pending.slots.extend(rest.slots);
                 state.pending.put_back(number, pending);
                 if let Some(place) = rest.place {

@@ -229,6 +229,10 @@ pub fn describe(command: &Command) -> (String, String) {
         Work::Migrate { .. } => ("migrate", String::new()),
         Work::Host(_) => ("by the host", format!("command {:#x}", command.kind)),
         Work::Native(_) => ("native kernel", String::new()),
+        Work::Replay(replay) => (
+            "command buffer",
+            format!("{} commands", replay.commands.len()),
+        ),
         Work::Marker if command.kind == cl::CL_COMMAND_MARKER => ("marker", String::new()),
         Work::Marker => ("nothing", format!("command {:#x}", command.kind)),
         Work::Barrier => ("barrier", String::new()),

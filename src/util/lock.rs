@@ -29,6 +29,8 @@ macro_rules! ranks {
 }
 
 ranks! {
+    /// The commands of a command buffer.
+    COMMAND_BUFFER
     /// The builds of a program.
     PROGRAM
     /// The arguments of a kernel.

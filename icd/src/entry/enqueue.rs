@@ -7,7 +7,7 @@ use pumice_runtime::cl::{
 use pumice_runtime::command::kernel::NdRange;
 use pumice_runtime::command::rect::Side;
 use pumice_runtime::command::{self, buffer::Rect, Command};
-use pumice_runtime::error::{err, ClError, ClResult};
+use pumice_runtime::error::{err, ClError, ClResult, OrErr};
 use pumice_runtime::handle::Ref;
 use pumice_runtime::object::callback::Callback;
 use pumice_runtime::object::kernel::Kernel;
@@ -89,7 +89,7 @@ pub fn copy_buffer(
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
-fn side(origin: In<usize>, row_pitch: usize, slice_pitch: usize) -> ClResult<Side> {
+pub fn side(origin: In<usize>, row_pitch: usize, slice_pitch: usize) -> ClResult<Side> {
     Ok(Side {
         origin: abi::triple(origin, cl::CL_INVALID_VALUE)?,
         row_pitch,
@@ -180,6 +180,16 @@ pub fn copy_buffer_rect(
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
+/// Returns the pattern of a fill.
+pub fn pattern<'a>(pattern: In<c_void>, size: usize) -> ClResult<&'a [u8]> {
+    if size == 0 || size > 128 {
+        return err(cl::CL_INVALID_VALUE, format!("a pattern of {size} bytes"));
+    }
+    pattern
+        .bytes(size)
+        .or_err(cl::CL_INVALID_VALUE, "the pattern is NULL")
+}
+
 #[allow(clippy::too_many_arguments)]
 pub fn fill_buffer(
     queue: Handle,
@@ -194,15 +204,7 @@ pub fn fill_buffer(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let mem = buffer.object::<Mem>()?;
-    if pattern_size == 0 || pattern_size > 128 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            format!("a pattern of {pattern_size} bytes"),
-        );
-    }
-    let Some(pattern) = pattern.bytes(pattern_size) else {
-        return err(cl::CL_INVALID_VALUE, "the pattern is NULL");
-    };
+    let pattern = self::pattern(pattern, pattern_size)?;
     let command = command::buffer::fill(&queue.target, &mem, pattern, offset, size)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
@@ -258,7 +260,7 @@ pub fn migrate(
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
-fn kernel_for(queue: &Ref<Queue>, kernel: Handle) -> ClResult<Ref<Kernel>> {
+pub fn kernel_for(queue: &Ref<Queue>, kernel: Handle) -> ClResult<Ref<Kernel>> {
     let kernel = kernel.object::<Kernel>()?;
     if !Arc::ptr_eq(&kernel.program.context, &queue.target.context) {
         return err(

@@ -8,7 +8,7 @@ use pumice_runtime::cl::{
     cl_mem_properties, cl_uint,
 };
 use pumice_runtime::command::{self, image::Box3};
-use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::error::{err, ClResult, OrErr};
 use pumice_runtime::handle::Ref;
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::mem::description::Description;
@@ -241,7 +241,7 @@ pub fn get_info(
         .map(drop)
 }
 
-fn region(origin: In<usize>, size: In<usize>) -> ClResult<Box3> {
+pub fn region(origin: In<usize>, size: In<usize>) -> ClResult<Box3> {
     Ok(Box3 {
         origin: abi::triple(origin, cl::CL_INVALID_VALUE)?,
         size: abi::triple(size, cl::CL_INVALID_VALUE)?,
@@ -385,6 +385,14 @@ pub fn enqueue_map(
     Ok(mapped.pointer)
 }
 
+/// Returns the colour of a fill.
+pub fn colour<'a>(mem: &Ref<Mem>, colour: In<c_void>) -> ClResult<&'a [u8]> {
+    let bytes = pixel::colour_bytes(mem.image()?.desc().format);
+    colour
+        .bytes(bytes)
+        .or_err(cl::CL_INVALID_VALUE, "fill_color is NULL")
+}
+
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_fill(
     queue: Handle,
@@ -397,10 +405,7 @@ pub fn enqueue_fill(
     event: Out<cl_event>,
 ) -> ClResult {
     let (queue, mem) = objects(queue, image)?;
-    let bytes = pixel::colour_bytes(mem.image()?.desc().format);
-    let Some(colour) = colour.bytes(bytes) else {
-        return err(cl::CL_INVALID_VALUE, "fill_color is NULL");
-    };
+    let colour = self::colour(&mem, colour)?;
     let region = region(origin, size)?;
     let command = command::image::fill(&queue.target, &mem, colour, region)?;
     Tail { count, list, event }.submit(&queue, command, false)

@@ -1,6 +1,7 @@
 //! Bodies of the entry points, one file per chapter of the specification: the checks on pointers, and a call.
 
 pub mod buffer;
+pub mod command_buffer;
 pub mod context;
 pub mod device;
 pub mod enqueue;

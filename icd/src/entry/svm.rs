@@ -106,6 +106,14 @@ pub fn enqueue_memcpy(
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
+/// Returns the pattern of a fill.
+pub fn pattern<'a>(pattern: In<c_void>, size: usize) -> ClResult<&'a [u8]> {
+    match pattern.bytes(size) {
+        Some(pattern) if size > 0 => Ok(pattern),
+        _ => err(cl::CL_INVALID_VALUE, "no pattern"),
+    }
+}
+
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_fill(
     queue: Handle,
@@ -118,9 +126,7 @@ pub fn enqueue_fill(
     event: Out<cl_event>,
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
-    let Some(pattern) = pattern.bytes(pattern_size).filter(|p| !p.is_empty()) else {
-        return err(cl::CL_INVALID_VALUE, "no pattern");
-    };
+    let pattern = self::pattern(pattern, pattern_size)?;
     let command = abi::svm_fill(&queue.target, pointer, pattern, size)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }

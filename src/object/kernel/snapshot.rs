@@ -9,6 +9,7 @@ use crate::error::{err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::launch::{Enqueues, KernelLaunch, Retained};
+use crate::object::mem::image::Backing;
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
@@ -178,6 +179,9 @@ impl KernelLaunch {
         let write = access.writes();
         if arg.sampled.is_some() || arg.storage.is_some() {
             let texels = mem.shown(memory, queue)?;
+            if mem.image()?.backing == Backing::Rows {
+                self.shown_for = Some(queue.clone());
+            }
             for (binding, resource) in [
                 (arg.sampled, Resource::Sampled(texels.clone())),
                 (arg.storage, Resource::Storage(texels)),

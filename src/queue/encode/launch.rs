@@ -81,7 +81,7 @@ impl Object<Queue> {
             profile: how.profile,
             slots: Slots::new(),
         };
-        let queue = &self.target.queue;
+        let queue = (kernel.shown_for.as_ref()).unwrap_or(&self.target.queue);
         if !kernel.images.is_empty() {
             copy_shown_images(&mut recorder, index, queue, kernel, false)?;
         }
@@ -110,7 +110,7 @@ impl Object<Queue> {
         state.note_work(x.saturating_mul(y).saturating_mul(z));
         if kernel.host_memory {
             self.target.context.note_pointers_followed();
-            self.progress.set_follows(state.value());
+            state.progress.set_follows(state.value());
         }
         let mut encoded = self.on_device(state, slots);
         let tree = tree.map(|(tree, _)| Box::new(tree));

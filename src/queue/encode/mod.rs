@@ -7,6 +7,7 @@ pub(super) mod buffer_images;
 pub(super) mod dispatches;
 mod images;
 mod launch;
+mod replay;
 
 use super::hazards::QueuePosition;
 use super::host::HostAction;
@@ -52,6 +53,8 @@ pub struct How {
     pub event: bool,
     /// Parts of its transfer that are recorded already.
     pub parts: usize,
+    /// Value of this queue's timeline at which those parts are complete.
+    pub after: u64,
     /// All before it is done, so that the host may do it at once. Known of transfers, when they are encoded.
     pub idle: bool,
 }
@@ -63,6 +66,8 @@ pub struct Unfinished {
     pub parts: usize,
     /// Their profiled operations.
     pub slots: Slots,
+    /// Value of the timeline at which they are complete, if the rest fails with them.
+    pub after: u64,
     /// When to go on, if that is known.
     pub place: Option<QueuePosition>,
 }
@@ -100,6 +105,7 @@ impl Stop {
                 parts,
                 slots: std::mem::take(slots),
                 place,
+                ..Unfinished::default()
             }),
             failed => failed,
         }
@@ -141,7 +147,11 @@ impl Object<Queue> {
             // The host has seen it: only its writes are to be made visible.
             state.stream.wait_for(point);
         }
-        for value in &ready.own {
+        for value in ready
+            .own
+            .iter()
+            .chain((how.after > 0).then_some(&how.after))
+        {
             state.stream.depends_on(*value);
         }
         self.see_children(state);
@@ -158,6 +168,17 @@ impl Object<Queue> {
             nothing_to_wait_for && state.idle() && !ready.own.iter().any(failed)
         };
         how.idle = command.work.is_transfer() && idle(state);
+        self.encode_work(state, command, &ready, how)
+    }
+
+    /// Encodes the work of a command, once all that comes before it is said.
+    fn encode_work(
+        self: &Arc<Self>,
+        state: &mut QueueState,
+        command: &Command,
+        ready: &Ready,
+        how: How,
+    ) -> Encoding {
         match &command.work {
             Work::Read { mem, host, region } => {
                 self.encode_transfer(state, mem, host, region, false, how)
@@ -168,7 +189,7 @@ impl Object<Queue> {
             Work::Map { mem, mapping } if mapping.copies_in() => {
                 self.encode_mapped(state, mem, mapping, false, how)
             }
-            Work::Map { .. } => self.encode_nothing(state, &ready, how),
+            Work::Map { .. } => self.encode_nothing(state, ready, how),
             Work::Unmap { mem, mapping } => {
                 if state.host_memory && !how.idle {
                     // Copies of the host's memory that come before it may read or write what the pointer leads to.
@@ -179,7 +200,7 @@ impl Object<Queue> {
                     }
                 }
                 let encoded = match mapping.copies_out() {
-                    false => self.encode_nothing(state, &ready, how)?,
+                    false => self.encode_nothing(state, ready, how)?,
                     true => self.encode_mapped(state, mem, mapping, true, how)?,
                 };
                 map::over(mem, mapping);
@@ -196,7 +217,7 @@ impl Object<Queue> {
                 self.note_copy(state, *size);
                 self.record_one(state, Op::Fill { dst: &dst, pattern }, how)
             }
-            Work::Migrate { .. } => self.encode_nothing(state, &ready, how),
+            Work::Migrate { .. } => self.encode_nothing(state, ready, how),
             Work::Host(work) => self.encode_host(state, work, how),
             Work::Native(kernel) => {
                 let op = Op::Call {
@@ -206,6 +227,7 @@ impl Object<Queue> {
                 self.record_one(state, op, how)
             }
             Work::Launch(launch) => self.encode_launch(state, launch, how),
+            Work::Replay(replay) => self.encode_replay(state, replay, ready, how),
             work @ (Work::ReadImage { .. }
             | Work::WriteImage { .. }
             | Work::CopyImage { .. }
@@ -213,17 +235,17 @@ impl Object<Queue> {
             | Work::BufferToImage { .. }
             | Work::FillImage { .. }) => self.encode_image(state, work, how),
             Work::Marker => {
-                let mut encoded = self.encode_nothing(state, &ready, how)?;
+                let mut encoded = self.encode_nothing(state, ready, how)?;
                 // An empty launch is a marker by its work only.
                 if command.kind == cl::CL_COMMAND_MARKER {
                     encoded.place.host_seq = state.host.posted;
                 }
                 Ok(encoded)
             }
-            Work::Barrier if state.in_order() => self.encode_nothing(state, &ready, how),
+            Work::Barrier if state.in_order() => self.encode_nothing(state, ready, how),
             Work::Barrier => {
                 state.barrier()?;
-                let mut encoded = self.encode_nothing(state, &ready, how)?;
+                let mut encoded = self.encode_nothing(state, ready, how)?;
                 // All before it, with what it waits for itself.
                 encoded.place.host_seq = state.host.posted;
                 state.barrier_place = QueuePosition {
@@ -393,7 +415,7 @@ impl Object<Queue> {
     pub(super) fn piece(&self, state: &mut QueueState, up: bool, size: u64) -> Encoding<Piece> {
         let value = state.stream.open_value();
         let pool = if up { &mut state.up } else { &mut state.down };
-        let timeline = self.progress.timeline.as_ref();
+        let timeline = state.progress.timeline.as_ref();
         let taken = pool.take(&self.target.device.backend, size, value, timeline)?;
         taken.map_err(Stop::until)
     }
@@ -402,7 +424,7 @@ impl Object<Queue> {
     /// same launch.
     pub(super) fn argument_piece(&self, state: &mut QueueState, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
-        let timeline = self.progress.timeline.as_ref();
+        let timeline = state.progress.timeline.as_ref();
         let device = &self.target.device.backend;
         state.args.take_any(device, size, value, timeline)
     }

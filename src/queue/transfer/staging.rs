@@ -74,7 +74,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Creates an empty pool that allocates at least `least` bytes at a time, and no more than `limit` in all, but for one chunk.
+    /// Creates an empty pool that allocates at least `least` bytes at a time, and no more than `limit` in all, but for one chunk;
+    /// nothing with a limit of 0.
     pub fn new(placement: Placement, least: u64, limit: u64) -> Self {
         Self {
             placement,
@@ -83,6 +84,11 @@ impl Pool {
             chunks: Vec::new(),
             current: 0,
         }
+    }
+
+    /// Returns true if nothing was ever taken.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
     }
 
     /// Takes a piece from a pool without limit, as [`Pool::take`] does.
@@ -167,7 +173,7 @@ impl Pool {
             self.chunks.retain(|chunk| !free(chunk));
         }
         let used: u64 = self.chunks.iter().map(|chunk| chunk.memory.size()).sum();
-        if used > 0 && used.saturating_add(size) > self.limit {
+        if (used > 0 || self.limit == 0) && used.saturating_add(size) > self.limit {
             let oldest = self.chunks.iter().min_by_key(|chunk| chunk.until);
             let place = oldest.map_or_else(QueuePosition::default, |chunk| QueuePosition {
                 value: chunk.until,
