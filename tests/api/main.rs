@@ -9,6 +9,7 @@ mod builds;
 mod caches;
 mod checks;
 mod collectives;
+mod command_buffers;
 #[cfg(unix)]
 mod compilers;
 mod contexts;

@@ -67,6 +67,7 @@ macro_rules! api {
 
 api! {
     clGetPlatformIDs clGetPlatformIDs_t
+    clGetExtensionFunctionAddressForPlatform clGetExtensionFunctionAddressForPlatform_t
     clGetPlatformInfo clGetPlatformInfo_t
     clGetDeviceIDs clGetDeviceIDs_t
     clGetDeviceInfo clGetDeviceInfo_t

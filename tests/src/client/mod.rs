@@ -2,7 +2,10 @@
 //!
 //! Nothing here panics: programs such as the demo and the bench report what went wrong.
 
+mod command_buffer;
 pub mod loader;
+
+pub use command_buffer::CommandBuffer;
 
 use loader::{c_name, text, Api};
 use opencl_sys as sys;

@@ -15,6 +15,7 @@ mod driver;
 mod functions;
 
 mod numeric;
+mod replays;
 mod single;
 mod work;
 

@@ -1,6 +1,7 @@
 //! The workloads. Each sets itself up on a device, shows that its result is right, and can then be
 //! run any number of times.
 
+use super::replays::{self, Part};
 use super::{alone, builds, compute, contract, functions, numeric};
 use opencl_sys as sys;
 use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Result};
@@ -149,6 +150,10 @@ workloads! {
     "held commands, 10,000"      Info       |rig| contract::held(rig, 10_000);
     "held commands, 100,000"     Info       |rig| contract::held(rig, 100_000);
     "held commands, 1,000,000"   Info       |rig| contract::held(rig, 1_000_000);
+    "1,000 launches, until done" Info       |rig| replays::launches(rig, false, Part::All);
+    "1,000 launches, the calls"  Info       |rig| replays::launches(rig, false, Part::Calls);
+    "1,000 replayed, until done" Info       |rig| replays::launches(rig, true, Part::All);
+    "1,000 replayed, the calls"  Info       |rig| replays::launches(rig, true, Part::Calls);
     "double buffering"           Info       contract::double_buffering;
     "write 4 KiB"                Info       |rig| transfer(rig, 4096, true);
     "read 4 KiB"                 Info       |rig| transfer(rig, 4096, false);
