@@ -133,7 +133,6 @@ impl Session {
             };
             threads.into_iter().map(join).collect()
         });
-        workers.into_iter().collect::<Result<(), String>>()?;
         let findings = self.findings.into_inner().unwrap_or_default();
         let seconds = self.begin.elapsed().as_secs_f64();
         let programs = self.programs.into_inner();
@@ -147,6 +146,7 @@ impl Session {
         for (number, kind) in finding::kinds(&findings) {
             println!("  from program {number} on: {kind}");
         }
+        workers.into_iter().collect::<Result<(), String>>()?;
         Ok(findings.len())
     }
 }

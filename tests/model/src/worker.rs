@@ -68,6 +68,23 @@ fn listen(from: impl Read + Send + 'static, mut to: impl FnMut(String) -> bool +
     });
 }
 
+/// Returns the threads of a process: the name of each, the kernel's function that it waits in, and its system call.
+fn threads(process: u32) -> std::io::Result<Vec<String>> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"))?;
+    let line = |task: std::io::Result<std::fs::DirEntry>| -> std::io::Result<String> {
+        let path = task?.path();
+        let read = |name| std::fs::read_to_string(path.join(name));
+        let of = |name| read(name).unwrap_or_else(|error| error.to_string());
+        Ok(format!(
+            "{} in {}, call {}",
+            of("comm").trim(),
+            of("wchan"),
+            of("syscall").trim()
+        ))
+    };
+    tasks.map(line).collect()
+}
+
 impl Process {
     fn start(setting: Setting) -> std::io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
@@ -167,7 +184,10 @@ impl Worker {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        Err("the process does not end".to_owned())
+        Err(format!(
+            "the process does not end; its threads: {}",
+            threads(process.child.id()).unwrap_or_default().join(", ")
+        ))
     }
 
     /// Runs a program once.
