@@ -77,3 +77,49 @@ fn levels_of_calls_do_not_multiply() {
         assert!(many < 4 * few, "{few} bytes, then {many}");
     }
 }
+
+/// A kernel that calls a large function so many times, with eight values that live across each call.
+fn calls_in_a_row(calls: usize) -> Program {
+    let mut text = String::from(
+        "kernel \"k\" fn0 {\n  pointer global \"a\" \"uint*\" global none\n}\n\
+         func fn0 \"k\" export (ptr.global) -> () {\n\
+         block0(v0: ptr.global):\n\
+         \x20 v1 = builtin.global_id.0 : i64\n\
+         \x20 v2 = trunc v1 : i32\n",
+    );
+    let _ = (0..8).try_for_each(|i| writeln!(text, "  v{} = xor v2, v{} : i32", 3 + i, 2 + i));
+    for call in 0..calls {
+        let (a, b) = (3 + call, 10 + call);
+        let result = 11 + calls + call;
+        let _ = write!(
+            text,
+            "  v{result} = call.fn1 v{b} : i32\n  v{} = iadd v{a}, v{result} : i32\n",
+            b + 1,
+        );
+    }
+    let _ = write!(text, "  store.align4 v0, v{}\n  return\n}}\n", 10 + calls);
+    text += "func fn1 \"leaf\" (i32) -> (i32) {\nblock0(v0: i32):\n  v1 = const 5 : i32\n";
+    for i in 0..1000 {
+        let _ = write!(
+            text,
+            "  v{} = imul v{}, v1 : i32\n  v{} = xor v{}, v0 : i32\n",
+            2 * i + 2,
+            if i == 0 { 0 } else { 2 * i + 1 },
+            2 * i + 3,
+            2 * i + 2
+        );
+    }
+    let _ = write!(text, "  return v2001\n}}\n");
+    Program::from_module(parse_module(&text).expect("a module"))
+}
+
+#[test]
+fn values_that_live_across_calls_do_not_multiply() {
+    let size = |calls| {
+        let lowered =
+            calls_in_a_row(calls).lower("k", &Target::processor(16), &mut Options::default());
+        lowered.expect("a kernel").kir.len()
+    };
+    let (few, many) = (size(250), size(1000));
+    assert!(many < 6 * few, "{few} bytes, then {many}");
+}

@@ -168,6 +168,40 @@ pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block
     if uses.is_empty() {
         return;
     }
+    rebuild_groups(func, groups, uses);
+}
+
+/// Merges several definitions of values. A group is a value, first, and what it becomes later, each
+/// with the block that defines it, at most one a block. Each use outside the block that defines the
+/// value itself gets the one that reaches the beginning of its block. All blocks of the layout must
+/// be reachable.
+pub fn redefine(func: &mut Function, groups: &[Vec<(Block, Value)>]) {
+    let first = groups.iter().filter_map(|g| g.first());
+    let home: FxHashMap<Value, Block> = first.map(|&(block, value)| (value, block)).collect();
+    let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
+    for &block in &func.layout {
+        let mut note = |value: Value, place: Use| {
+            if home.get(&value).is_some_and(|&home| home != block) {
+                uses.entry(value).or_default().push(place);
+            }
+        };
+        for &inst in &func.blocks[block].insts {
+            for &arg in &func.insts[inst].args {
+                note(arg, Use::Inst(block, inst));
+            }
+        }
+        func.blocks[block]
+            .term
+            .for_each_use(|v| note(v, Use::Term(block)));
+    }
+    rebuild_groups(func, groups, uses);
+}
+
+fn rebuild_groups(
+    func: &mut Function,
+    groups: &[Vec<(Block, Value)>],
+    mut uses: FxHashMap<Value, Vec<Use>>,
+) {
     let cfg = Cfg::new(func);
     let dom = DomTree::new(&cfg);
     let frontiers = dom.frontiers(&cfg);

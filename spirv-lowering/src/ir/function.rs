@@ -316,14 +316,20 @@ impl Function {
             fp: FpFlags::default(),
             line: 0,
         });
-        for (i, &ty) in results.iter().enumerate() {
-            let value = self.values.push(ValueData {
-                ty,
-                def: ValueDef::Result(inst, i as u32),
-            });
-            self.insts[inst].results.push(value);
+        for &ty in results {
+            self.add_result(inst, ty);
         }
         inst
+    }
+    /// Adds a result to an instruction.
+    pub fn add_result(&mut self, inst: Inst, ty: Type) -> Value {
+        let index = self.insts[inst].results.len() as u32;
+        let value = self.values.push(ValueData {
+            ty,
+            def: ValueDef::Result(inst, index),
+        });
+        self.insts[inst].results.push(value);
+        value
     }
     /// Appends an instruction to a block.
     pub fn append(

@@ -335,16 +335,20 @@ fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
     let mut inlined = case.module.clone();
     passes::inline::run(&mut inlined, kernel).map_err(|e| e.to_string())?;
     list.push(("inline", inlined));
-    let limits = passes::share_calls::Limits {
-        budget: 0,
-        most: 0,
-        min_size: 1,
+    let share = |calls_squared: usize| {
+        let limits = passes::share_calls::Limits {
+            budget: 0,
+            most: 0,
+            min_size: 1,
+            calls_squared,
+        };
+        passes::share_calls::run(&case.module, kernel, &limits).map_err(|e| e.to_string())
     };
-    let forms =
-        passes::share_calls::run(&case.module, kernel, &limits).map_err(|e| e.to_string())?;
+    let forms = share(usize::MAX)?;
     for (name, func) in [
         ("share_calls (inlined)", forms.inlined),
         ("share_calls", forms.shared),
+        ("share_calls (carried)", share(0)?.shared),
     ] {
         if let Some(func) = func {
             let mut module = case.module.clone();

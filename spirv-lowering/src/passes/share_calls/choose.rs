@@ -9,7 +9,7 @@ use crate::ir::types::Type;
 use crate::passes::inline::{callees, with_body};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The limits that decide when functions are shared. All are numbers of instructions.
+/// The limits that decide when functions are shared, and how. Sizes are numbers of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The size of a kernel, as read, from which on functions are shared.
@@ -18,6 +18,9 @@ pub struct Limits {
     pub most: usize,
     /// The smallest function worth sharing, as read. A call of a shared function counts as much.
     pub min_size: u64,
+    /// The calls of shared functions up to which each value that lives across them has a parameter
+    /// of its own: the sum of the squares of the numbers of calls of each function.
+    pub calls_squared: usize,
 }
 
 impl Default for Limits {
@@ -26,9 +29,13 @@ impl Default for Limits {
             budget: 60_000,
             most: 100_000,
             min_size: 600,
+            calls_squared: 40_000,
         }
     }
 }
+
+/// The instructions that are worth sharing a function in a kernel of any size.
+const WORTH_A_COPY: u64 = 20_000;
 
 /// The call graph below a kernel with sizes.
 pub(super) struct Graph {
@@ -132,6 +139,12 @@ impl Graph {
         (size, copies)
     }
 
+    /// Returns the size with everything inlined, as read.
+    pub fn inlined_size(&self) -> u64 {
+        let (size, _) = self.measure(&FxHashSet::default(), 0);
+        self.order.last().map_or(0, |kernel| size[kernel])
+    }
+
     /// Returns the functions to share.
     pub fn choose(&self, limits: &Limits) -> FxHashSet<FuncId> {
         let mut shared = FxHashSet::default();
@@ -143,7 +156,7 @@ impl Graph {
             let total = size[&kernel] + shared.iter().map(|id| size[id]).sum::<u64>();
             // Values that live across calls travel through the shared code: with many calls that is most of what is left.
             let worth = match total > limits.budget {
-                true => total / 32,
+                true => (total / 32).min(WORTH_A_COPY),
                 false if shared.is_empty() => break,
                 false => total / 4,
             };

@@ -19,13 +19,15 @@
 //! 4. Private memory behind pointer parameters of shared functions that is only accessed at
 //!    constant offsets is passed by value, in and out, so that arrays of the callers can still become
 //!    values.
-//! 5. The copies are placed, the calls become jumps, SSA form is repaired.
+//! 5. Where there are very many calls, the values that live across them share parameters ([`carry`]).
+//! 6. The copies are placed, the calls become jumps, SSA form is repaired.
 //!
 //! Work-items in different calls may meet in shared code, so nothing is shared that could contain
 //! or precede a barrier or another collective operation. Images must be known at compile time, so
 //! no function is shared that takes one. Whatever does not fit these rules is inlined as usual.
 
 mod by_value;
+mod carry;
 mod choose;
 mod spaces;
 
@@ -56,6 +58,10 @@ pub struct OneFunction {
 /// the whole makes it smaller. It is chosen up to twice the size.
 const TIMES_AS_LARGE: usize = 8;
 
+/// The factor by which the clean-up of functions may make the inlined form smaller than it is as
+/// read. It is not tried where it would have to be more.
+const TIMES_CLEANED: usize = 16;
+
 /// Makes the kernel one function without calls, within limits.
 pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
     let kernel = with_body(module, kernel, None)?;
@@ -68,16 +74,19 @@ pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFuncti
         let graph = Graph::new(&module, kernel)?;
         match graph.choose(limits) {
             chosen if chosen.is_empty() => None,
-            chosen => with_shared(&module, kernel, &graph, &chosen)?,
+            chosen => with_shared(&module, kernel, &graph, &chosen, limits)?,
         }
     } else {
-        with_shared(module, kernel, &graph, &chosen)?
+        with_shared(module, kernel, &graph, &chosen, limits)?
     };
     let most = match &shared {
         Some(shared) => limits.most.max(shared.insts.len() * TIMES_AS_LARGE),
         None => usize::MAX,
     };
-    let inlined = flatten(module, kernel, most, &mut clean)?;
+    let inlined = match graph.inlined_size() > most.saturating_mul(TIMES_CLEANED) as u64 {
+        true => None,
+        false => flatten(module, kernel, most, &mut clean)?,
+    };
     Ok(OneFunction { inlined, shared })
 }
 
@@ -86,6 +95,7 @@ fn with_shared(
     kernel: FuncId,
     graph: &Graph,
     shared: &FxHashSet<FuncId>,
+    limits: &Limits,
 ) -> Result<Option<Function>> {
     let mut bodies = flatten_but(module, kernel, shared, usize::MAX, &mut clean)?;
     bodies.retain(|id, _| *id == kernel || shared.contains(id));
@@ -95,7 +105,7 @@ fn with_shared(
         .copied()
         .filter(|id| shared.contains(id))
         .collect();
-    Ok(share(bodies, kernel, &order))
+    Ok(share(bodies, kernel, &order, limits))
 }
 
 /// Joins the bodies. `order`: the shared functions, callees first. Returns `None` if that is
@@ -104,6 +114,7 @@ fn share(
     mut bodies: FxHashMap<FuncId, Function>,
     kernel: FuncId,
     order: &[FuncId],
+    limits: &Limits,
 ) -> Option<Function> {
     for body in bodies.values_mut() {
         expand_memcopy::run(body).ok()?;
@@ -123,15 +134,15 @@ fn share(
         }
         bodies.insert(id, compact(&func));
     }
+    let func = bodies.get_mut(&kernel)?;
+    clean(func);
+    *func = compact(func);
+    bodies.values_mut().for_each(hoist);
+    carry::run(&mut bodies, kernel, order, limits.calls_squared)?;
     let mut func = bodies.remove(&kernel)?;
-    clean(&mut func);
-    let mut func = compact(&func);
-    hoist(&mut func);
     let mut placed: FxHashMap<FuncId, Placed> = FxHashMap::default();
     for id in order {
-        let body = bodies.get_mut(id)?;
-        hoist(body);
-        let copy = place(&mut func, body)?;
+        let copy = place(&mut func, bodies.get(id)?)?;
         placed.insert(*id, copy);
     }
     jump(&mut func, &placed)?;
@@ -180,25 +191,10 @@ fn place(func: &mut Function, body: &Function) -> Option<Placed> {
     }
     // Private memory belongs to the entry block of the kernel, and so does what needs nothing else.
     let entry = map.block(body_entry);
-    let mut free: FxHashSet<Value> = FxHashSet::default();
+    let free = goes_to_entry(func, entry);
     let (allocas, rest): (Vec<Inst>, Vec<Inst>) = std::mem::take(&mut func.blocks[entry].insts)
         .into_iter()
-        .partition(|&i| {
-            let data = &func.insts[i];
-            let cheap = match data.op {
-                Op::Const(_)
-                | Op::Undef
-                | Op::GlobalAddr(_)
-                | Op::Builtin(_)
-                | Op::Alloca { .. } => true,
-                Op::PtrAdd => data.args.iter().all(|v| free.contains(v)),
-                _ => false,
-            };
-            if cheap {
-                free.extend(data.results.iter().copied());
-            }
-            cheap
-        });
+        .partition(|&i| func.insts[i].results.iter().any(|v| free.contains(v)));
     func.blocks[entry].insts = rest;
     let kernel_entry = func.entry()?;
     func.blocks[kernel_entry].insts.splice(0..0, allocas);
@@ -208,6 +204,29 @@ fn place(func: &mut Function, body: &Function) -> Option<Placed> {
         exit,
         selector,
     })
+}
+
+/// Returns the values of the entry block of a shared function that need nothing else, and so go to
+/// the entry block of the kernel.
+fn goes_to_entry(func: &Function, entry: Block) -> FxHashSet<Value> {
+    let mut free: FxHashSet<Value> = FxHashSet::default();
+    for &inst in &func.blocks[entry].insts {
+        if needs_nothing_else(func, inst, &free) {
+            free.extend(func.insts[inst].results.iter().copied());
+        }
+    }
+    free
+}
+
+/// Returns true for a constant, an address of memory, a built-in variable, and an offset from
+/// `known` values.
+fn needs_nothing_else(func: &Function, inst: Inst, known: &FxHashSet<Value>) -> bool {
+    let data = &func.insts[inst];
+    match data.op {
+        Op::Const(_) | Op::Undef | Op::GlobalAddr(_) | Op::Builtin(_) | Op::Alloca { .. } => true,
+        Op::PtrAdd => data.args.iter().all(|v| known.contains(v)),
+        _ => false,
+    }
 }
 
 /// Hoists constants and addresses within private memory to the entry block. Otherwise they would
@@ -220,18 +239,8 @@ fn hoist(func: &mut Function) {
         let insts = std::mem::take(&mut func.blocks[block].insts);
         let mut rest = Vec::with_capacity(insts.len());
         for inst in insts {
-            let data = &func.insts[inst];
-            let cheap = match data.op {
-                Op::Const(_)
-                | Op::Undef
-                | Op::GlobalAddr(_)
-                | Op::Builtin(_)
-                | Op::Alloca { .. } => true,
-                Op::PtrAdd => data.args.iter().all(|v| at_entry.contains(v)),
-                _ => false,
-            };
-            if cheap {
-                at_entry.extend(data.results.iter().copied());
+            if needs_nothing_else(func, inst, &at_entry) {
+                at_entry.extend(func.insts[inst].results.iter().copied());
                 moved.push(inst);
             } else {
                 rest.push(inst);
