@@ -23,8 +23,8 @@ pub type Slots = SmallVec<[ProfileSlot; 2]>;
 /// as it is.
 pub(super) fn refuse(command: &Command) {
     match &command.work {
-        Work::Map { mem, mapping } => map::undo(mem, mapping),
-        Work::Unmap { mem, mapping } => map::redo(mem, mapping.clone()),
+        Work::Map { mem, mapping } => map::remove(mem, mapping),
+        Work::Unmap { mem, mapping } => map::reopen(mem, mapping),
         _ => {}
     }
 }

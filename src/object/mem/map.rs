@@ -11,7 +11,6 @@ use crate::backend::image::ImageRegion;
 use crate::backend::Slice;
 use crate::cl::{self, cl_map_flags};
 use crate::error::{ensure, err, ClError, ClResult, OrErr};
-use crate::handle::Ref;
 use crate::object::memories::MemoryIndex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +55,8 @@ pub struct Mapping {
     pub current: bool,
     /// Its command is held: it may never come to be.
     pub held: bool,
+    /// Its unmap is enqueued and may still fail.
+    pub ending: bool,
     /// The pointer is to the device's memory itself.
     pub direct: bool,
     /// Device-visible memory behind the pointer, for shadows of ours.
@@ -80,6 +81,7 @@ impl Mapping {
             flags,
             current: false,
             held: false,
+            ending: false,
             direct: false,
             shadow: None,
             image: None,
@@ -94,6 +96,11 @@ impl Mapping {
     /// Returns true if the application may write through the pointer.
     pub fn writes(&self) -> bool {
         writes(self.flags)
+    }
+
+    /// Returns true if its unmap is not enqueued.
+    pub fn is_open(&self) -> bool {
+        !self.ending
     }
 
     /// Returns true if the contents are copied to where the pointer leads.
@@ -119,7 +126,10 @@ pub(super) fn check_unwritten(
     overlaps: impl Fn(&Mapping) -> bool,
 ) -> ClResult {
     ensure!(
-        !writes(flags) || !mappings.iter().any(|m| m.writes() && overlaps(m)),
+        !writes(flags)
+            || !mappings
+                .iter()
+                .any(|m| m.is_open() && m.writes() && overlaps(m)),
         cl::CL_INVALID_OPERATION,
         "the region overlaps one that is mapped for writing"
     );
@@ -188,62 +198,63 @@ impl Mem {
         mappings.push(mapping.clone());
     }
 
-    /// Removes the latest map with that pointer, one that is held only if there is no other. Its
-    /// memory stays accessible to devices until the unmap is recorded ([`over`]): it may have to
-    /// wait for commands that are yet to be enqueued.
+    /// Begins to end the latest map with that pointer, one that is held only if there is no other. It
+    /// is there until the unmap is recorded ([`remove`]), as that may have to wait, and may fail.
     pub(crate) fn unmap(&self, pointer: usize) -> ClResult<Mapping> {
         let mut mappings = self.mappings.lock();
-        let there = mappings
-            .iter()
-            .rposition(|m| m.pointer == pointer && !m.held);
-        let any = || mappings.iter().rposition(|m| m.pointer == pointer);
+        let with_pointer = |m: &Mapping| m.pointer == pointer && m.is_open();
+        let there = mappings.iter().rposition(|m| with_pointer(m) && !m.held);
+        let any = || mappings.iter().rposition(with_pointer);
         let index = there.or_else(any).or_err(
             cl::CL_INVALID_VALUE,
             "the pointer is not one that the object is mapped to",
         )?;
-        let mapping = mappings.remove(index);
-        self.forget_shadow(&mapping);
-        Ok(mapping)
-    }
-
-    fn forget_shadow(&self, mapping: &Mapping) {
-        if let Some(shadow) = &mapping.shadow {
-            self.store.release_shadow(&shadow.memory);
-        }
+        mappings[index].ending = true;
+        Ok(mappings[index].clone())
     }
 }
 
-/// Ends a map whose unmap is recorded, so that later commands come after it.
-pub(crate) fn over(mem: &Mem, mapping: &Mapping) {
+/// Chooses again which map a pending unmap ends, unless the command of the one that it has is over:
+/// it may have failed, or still may. CL_INVALID_VALUE if there is no other with its pointer.
+pub(crate) fn renew(mem: &Mem, mapping: &mut Mapping) -> ClResult {
+    let there = |m: &Mapping| m.id == mapping.id && !m.held;
+    if !mem.mappings.lock().iter().any(there) {
+        reopen(mem, mapping);
+        *mapping = mem.unmap(mapping.pointer)?;
+    }
+    Ok(())
+}
+
+/// Removes a map, if it is there: its unmap is recorded, so that later commands come after it, or
+/// its own command failed.
+pub(crate) fn remove(mem: &Mem, mapping: &Mapping) {
+    let mut mappings = mem.mappings.lock();
+    let Some(index) = mappings.iter().position(|m| m.id == mapping.id) else {
+        return;
+    };
+    mappings.remove(index);
+    if let Some(shadow) = &mapping.shadow {
+        mem.store.release_shadow(&shadow.memory);
+    }
     if !mem.store.svm {
         mem.context.reachable.remove(&mapping.range(), true);
     }
 }
 
-/// Records whether the command of a map is pending.
-pub(crate) fn set_held(mem: &Mem, mapping: &Mapping, held: bool) {
+/// Changes a map that is still there.
+fn change(mem: &Mem, mapping: &Mapping, change: impl FnOnce(&mut Mapping)) {
     let mut mappings = mem.mappings.lock();
     if let Some(known) = mappings.iter_mut().find(|m| m.id == mapping.id) {
-        known.held = held;
+        change(known);
     }
 }
 
-/// Removes a map whose command failed: its pointer is no longer valid.
-pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
-    let mut mappings = mem.mappings.lock();
-    // It may have been unmapped by now; nothing is left to do then.
-    if let Some(index) = mappings.iter().position(|m| m.id == mapping.id) {
-        mappings.remove(index);
-        mem.forget_shadow(mapping);
-        over(mem, mapping);
-    }
+/// Records whether the command of a map is pending.
+pub(crate) fn set_held(mem: &Mem, mapping: &Mapping, held: bool) {
+    change(mem, mapping, |known| known.held = held);
 }
 
-/// Restores a map whose unmap was refused.
-pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
-    let at = mem.origin + mapping.offset;
-    if let Some(shadow) = &mapping.shadow {
-        mem.store.retain_shadow(shadow, at as u64);
-    }
-    mem.mappings.lock().push(mapping);
+/// Leaves a map as it was before its unmap, which failed.
+pub(crate) fn reopen(mem: &Mem, mapping: &Mapping) {
+    change(mem, mapping, |known| known.ending = false);
 }

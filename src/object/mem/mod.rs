@@ -174,7 +174,8 @@ impl Mem {
 
     /// Returns CL_MEM_MAP_COUNT.
     pub fn map_count(&self) -> cl_uint {
-        self.mappings.lock().len() as cl_uint
+        let mappings = self.mappings.lock();
+        mappings.iter().filter(|m| m.is_open()).count() as cl_uint
     }
 
     /// Returns true if this is a buffer (or sub-buffer).

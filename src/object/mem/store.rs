@@ -256,22 +256,6 @@ impl Store {
         Ok((memory, 0))
     }
 
-    /// Counts a map through a shadow again.
-    pub(super) fn retain_shadow(&self, slice: &Slice, at: u64) {
-        let mut shadows = self.shadows.lock();
-        match shadows
-            .iter_mut()
-            .find(|s| Arc::ptr_eq(&s.memory, &slice.memory))
-        {
-            Some(shadow) => shadow.maps += 1,
-            None => shadows.push(Shadow {
-                memory: slice.memory.clone(),
-                first: at - slice.offset,
-                maps: 1,
-            }),
-        }
-    }
-
     /// Releases a map through a shadow.
     pub(super) fn release_shadow(&self, memory: &Arc<dyn Memory>) {
         let mut shadows = self.shadows.lock();

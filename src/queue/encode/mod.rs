@@ -203,7 +203,7 @@ impl Object<Queue> {
                     false => self.encode_nothing(state, ready, how)?,
                     true => self.encode_mapped(state, mem, mapping, true, how)?,
                 };
-                map::over(mem, mapping);
+                map::remove(mem, mapping);
                 Ok(encoded)
             }
             Work::Copy { src, dst, region } => self.encode_copy(state, src, dst, region, how),

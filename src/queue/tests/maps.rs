@@ -273,3 +273,39 @@ fn unmaps_are_of_maps_that_are_there() {
     assert_eq!(mem.map_count(), 0);
     assert_eq!(contents(&queue, &mem), [7; 64]);
 }
+
+/// An unmap that fails leaves no map whose command failed before it. One that does not fail ends the map that is there,
+/// even if all with that pointer were pending when it was enqueued.
+#[test]
+fn maps_that_fail_are_not_unmapped() {
+    let bench = Bench::new(Reach::Hidden);
+    let (one, two) = (bench.queue(0), bench.queue(OOO));
+    let mem = bench.filled(&[1; 64]);
+    let orders = [[0, 1], [1, 0]];
+    let failures = [[true, true], [false, true], [true, false]];
+    for (order, fails) in orders.iter().flat_map(|o| failures.map(|f| (o, f))) {
+        let users = [(); 2].map(|()| Event::user(bench.context.clone()));
+        let map = |user| {
+            let flags = cl::CL_MAP_READ;
+            let (command, pointer) = map::map_buffer(&two.target, &mem, flags, 0, 64).unwrap();
+            (sent(&two, command, std::slice::from_ref(user)), pointer)
+        };
+        let ((first, pointer), (second, again)) = (map(&users[0]), map(&users[1]));
+        assert_eq!(pointer, again);
+        let unmap = map::unmap(&one.target, &mem, pointer).unwrap();
+        let there = if fails[0] { &second } else { &first };
+        let unmapped = sent(&one, unmap, std::slice::from_ref(there));
+        assert_eq!(mem.map_count(), 1);
+        let status = |fails: bool| if fails { -1 } else { 0 };
+        users[order[0]]
+            .set_user_status(status(fails[order[0]]))
+            .unwrap();
+        users[order[1]]
+            .set_user_status(status(fails[order[1]]))
+            .unwrap();
+        assert_eq!(first.wait() < 0, fails[0]);
+        assert_eq!(second.wait() < 0, fails[1]);
+        assert_eq!(unmapped.wait() < 0, fails[0] && fails[1]);
+        assert_eq!(mem.map_count(), 0, "{fails:?} {order:?}");
+    }
+}
