@@ -296,10 +296,12 @@ impl Object<CommandBuffer> {
         }
         let mut commands = Vec::new();
         for (_, dispatch) in &changed {
-            commands.push(dispatch.command(&self.target)?.map(Arc::new));
+            commands.push(dispatch.command(&self.queue.target)?.map(Arc::new));
         }
         let mut state = self.state.lock();
         let gone = state.replay.take();
+        // What it has recorded of commands that stay is used again.
+        state.before = gone.or(state.before.take());
         let mut before = Vec::new();
         for ((at, dispatch), command) in changed.into_iter().zip(commands) {
             if let Some(entry) = state.entries.get_mut(at) {
@@ -309,7 +311,7 @@ impl Object<CommandBuffer> {
         }
         drop(state);
         // Memory objects may go with them.
-        drop((gone, before));
+        drop(before);
         Ok(())
     }
 }

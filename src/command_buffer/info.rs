@@ -22,7 +22,7 @@ impl Info for Ref<CommandBuffer> {
                 }
             },
             CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR => &self.properties,
-            CL_COMMAND_BUFFER_CONTEXT_KHR => &self.target.context,
+            CL_COMMAND_BUFFER_CONTEXT_KHR => &self.queue.target.context,
         }
     }
 }

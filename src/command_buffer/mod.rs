@@ -45,6 +45,9 @@ impl Source {
     }
 }
 
+/// Commands that are recorded together in a command buffer that may be updated: so many are recorded again for one update.
+const MUTABLE_PART: usize = 32;
+
 /// A recorded command.
 struct RecordedCommand {
     source: Source,
@@ -59,14 +62,14 @@ struct State {
     finalized: bool,
     /// The commands as they are now, once all are complete.
     replay: Option<Arc<Replay>>,
+    /// The commands before the last update.
+    before: Option<Arc<Replay>>,
 }
 
 /// A command buffer.
 pub struct CommandBuffer {
     /// The queue that it was created with.
     pub queue: Ref<Queue>,
-    /// The target that its commands are checked against.
-    target: QueueTarget,
     /// The list as given, with its closing zero; empty: none given.
     properties: Vec<cl_command_buffer_properties_khr>,
     flags: cl_command_buffer_flags_khr,
@@ -111,14 +114,8 @@ impl CommandBuffer {
                 _ => return unsupported("command buffer", name, cl::CL_INVALID_VALUE),
             }
         }
-        let target = QueueTarget {
-            // Kernels are shown images beside buffers that are the command buffer's own.
-            queue: Arc::new(()),
-            ..queue.target.clone()
-        };
         Ok(Object::new(Self {
             queue: queue.clone(),
-            target,
             properties,
             flags,
             asserts_groups,
@@ -158,7 +155,7 @@ impl CommandBuffer {
         source: Source,
         handle: impl FnOnce(usize) -> Option<Ref<MutableCommand>>,
     ) -> ClResult<cl_uint> {
-        let command = source.command(&self.target)?.map(Arc::new);
+        let command = source.command(&self.queue.target)?.map(Arc::new);
         let mut state = self.state.lock();
         self.check_recording(&state)?;
         let Ok(point) = cl_uint::try_from(state.entries.len() + 1) else {
@@ -201,14 +198,26 @@ impl CommandBuffer {
             .map(|entry| entry.command.clone())
             .collect();
         let Some(commands) = commands else {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "a kernel of the command buffer has arguments that are not set",
-            );
+            return Err(unset_arguments());
         };
-        let replay = Arc::new(Replay::new(commands));
+        let longest = match self.flags & cl::CL_COMMAND_BUFFER_MUTABLE_KHR {
+            0 => usize::MAX,
+            _ => MUTABLE_PART,
+        };
+        let replay = Arc::new(Replay::new(commands, longest, state.before.take()));
         state.replay = Some(replay.clone());
         Ok(replay)
+    }
+
+    /// Returns the commands as they are now, made for another queue.
+    fn replay_of(&self, queue: &Queue) -> ClResult<Arc<Replay>> {
+        let state = self.state.lock();
+        let commands = state.entries.iter().map(|entry| {
+            let made = entry.source.command(&queue.target)?;
+            made.map(Arc::new).ok_or_else(unset_arguments)
+        });
+        let commands = commands.collect::<ClResult<Vec<_>>>()?;
+        Ok(Arc::new(Replay::new(commands, usize::MAX, None)))
     }
 
     /// Implements clEnqueueCommandBufferKHR. `queue`: in place of the one that it was created with.
@@ -221,15 +230,19 @@ impl CommandBuffer {
         let replay = self.replay()?;
         let queue = queue.unwrap_or(&self.queue);
         ensure!(
-            Arc::ptr_eq(&queue.target.context, &self.target.context),
+            Arc::ptr_eq(&queue.target.context, &self.queue.target.context),
             cl::CL_INVALID_CONTEXT,
             "the queue is of another context than the command buffer"
         );
         ensure!(
-            Arc::ptr_eq(&queue.target.device, &self.target.device),
+            Arc::ptr_eq(&queue.target.device, &self.queue.target.device),
             cl::CL_INVALID_DEVICE,
             "the queue is of another device than the command buffer"
         );
+        let replay = match replay.of_one_queue && !Arc::ptr_eq(queue, &self.queue) {
+            true => self.replay_of(queue)?,
+            false => replay,
+        };
         queue.prepare_replay(&replay);
         let kind = cl::CL_COMMAND_COMMAND_BUFFER_KHR;
         queue.enqueue(
@@ -244,6 +257,14 @@ impl CommandBuffer {
     fn is_executable(state: &State) -> bool {
         state.entries.iter().all(|entry| entry.command.is_some())
     }
+}
+
+/// Returns the error for a command buffer that is not executable.
+fn unset_arguments() -> ClError {
+    ClError::new(
+        cl::CL_INVALID_OPERATION,
+        "a kernel of the command buffer has arguments that are not set",
+    )
 }
 
 /// Returns the error for a command of another command buffer.

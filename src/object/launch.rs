@@ -1,7 +1,6 @@
 //! A snapshot of a kernel with its arguments, taken at enqueue: what a launch needs and nothing that may change later.
 
 use super::device_side::DeviceSide;
-use super::mem::queue_images::Identity;
 use super::mem::Mem;
 use crate::backend::image::Resource;
 use crate::backend::{Binding, Code, Memory};
@@ -29,8 +28,8 @@ pub struct KernelLaunch {
     pub buffers: SmallVec<[(Ref<Mem>, Access); 8]>,
     /// Images among them, likewise.
     pub images: SmallVec<[(Ref<Mem>, Access); 2]>,
-    /// The queue whose images beside buffers it is shown, if any.
-    pub shown_for: Option<Identity>,
+    /// Set if it is shown images beside buffers, which are those of a queue.
+    pub shows_rows: bool,
     /// The resources at the bindings of the kernel's descriptor set.
     pub bindings: Vec<Binding>,
     /// The program-scope variables.
@@ -67,7 +66,7 @@ impl KernelLaunch {
                 local_args: SmallVec::new(),
                 buffers: SmallVec::new(),
                 images: SmallVec::new(),
-                shown_for: None,
+                shows_rows: false,
                 bindings: Vec::new(),
                 globals: None,
                 kept: None,

@@ -6,7 +6,7 @@
 //!
 //! In an in-order queue only the first pending command is looked at: all others come after it.
 
-use super::host::Bring;
+use super::host::{Bring, Outcome};
 use crate::backend::ProfileSlot;
 use crate::command::{Command, Work};
 use crate::handle::Ref;
@@ -29,6 +29,15 @@ pub(super) fn refuse(command: &Command) {
     }
 }
 
+/// The parts of a replay that are encoded.
+#[derive(Clone)]
+pub struct Begun {
+    /// The value of the timeline at which they are complete: the rest fails with them.
+    pub value: u64,
+    /// How the host's parts have ended, if there were any.
+    pub outcome: Option<Arc<Outcome>>,
+}
+
 /// A command that is not on the timeline yet.
 pub struct Pending {
     /// The command.
@@ -47,8 +56,8 @@ pub struct Pending {
     pub parts: usize,
     /// The profiled operations of the parts.
     pub slots: Slots,
-    /// The value of the timeline at which the parts are complete, if the rest fails with them.
-    pub after: u64,
+    /// The parts of a replay that are recorded.
+    pub begun: Option<Begun>,
 }
 
 /// The pending commands of a queue, in the order in which they were enqueued.

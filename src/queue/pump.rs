@@ -50,7 +50,7 @@ impl Object<Queue> {
             bring: None,
             parts: rest.parts,
             slots: rest.slots,
-            after: rest.after,
+            begun: rest.begun,
         };
         let number = state.pending.add(pending, after_all);
         if barrier {
@@ -226,13 +226,13 @@ impl Object<Queue> {
         state: &mut QueueState,
         number: u64,
         mut pending: Pending,
-        ready: Ready,
+        mut ready: Ready,
     ) {
+        ready.begun = pending.begun.clone();
         let how = How {
             profile: self.measuring,
             event: true,
             parts: pending.parts,
-            after: pending.after,
             ..How::default()
         };
         // A panic fails this command, and no other.
@@ -243,7 +243,7 @@ impl Object<Queue> {
         let encoded = match encoding {
             Ok(encoded) => encoded,
             Err(Stop::Unfinished(rest)) => {
-                (pending.parts, pending.after) = (rest.parts, rest.after);
+                (pending.parts, pending.begun) = (rest.parts, rest.begun);
                 pending.slots.extend(rest.slots);
                 state.pending.put_back(number, pending);
                 if let Some(place) = rest.place {

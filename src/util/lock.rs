@@ -31,6 +31,8 @@ macro_rules! ranks {
 ranks! {
     /// The commands of a command buffer.
     COMMAND_BUFFER
+    /// The replay before an update.
+    REPLAY
     /// The builds of a program.
     PROGRAM
     /// The arguments of a kernel.

@@ -179,9 +179,7 @@ impl KernelLaunch {
         let write = access.writes();
         if arg.sampled.is_some() || arg.storage.is_some() {
             let texels = mem.shown(memory, queue)?;
-            if mem.image()?.backing == Backing::Rows {
-                self.shown_for = Some(queue.clone());
-            }
+            self.shows_rows |= mem.image()?.backing == Backing::Rows;
             for (binding, resource) in [
                 (arg.sampled, Resource::Sampled(texels.clone())),
                 (arg.storage, Resource::Storage(texels)),

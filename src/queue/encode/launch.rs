@@ -81,7 +81,7 @@ impl Object<Queue> {
             profile: how.profile,
             slots: Slots::new(),
         };
-        let queue = (kernel.shown_for.as_ref()).unwrap_or(&self.target.queue);
+        let queue = &self.target.queue;
         if !kernel.images.is_empty() {
             copy_shown_images(&mut recorder, index, queue, kernel, false)?;
         }

@@ -11,7 +11,7 @@ mod replay;
 
 use super::hazards::QueuePosition;
 use super::host::HostAction;
-use super::pending::Slots;
+use super::pending::{Begun, Slots};
 use super::state::QueueState;
 use super::transfer::parts::is_quick_read;
 use super::transfer::staging::Piece;
@@ -40,6 +40,8 @@ pub struct Ready {
     pub own: SmallVec<[u64; 2]>,
     /// A barrier, in an out-of-order queue.
     pub barrier: bool,
+    /// The parts of a replay that were encoded before.
+    pub begun: Option<Begun>,
 }
 
 /// How a command is encoded.
@@ -53,8 +55,6 @@ pub struct How {
     pub event: bool,
     /// Parts of its transfer that are recorded already.
     pub parts: usize,
-    /// Value of this queue's timeline at which those parts are complete.
-    pub after: u64,
     /// All before it is done, so that the host may do it at once. Known of transfers, when they are encoded.
     pub idle: bool,
 }
@@ -66,8 +66,8 @@ pub struct Unfinished {
     pub parts: usize,
     /// Their profiled operations.
     pub slots: Slots,
-    /// Value of the timeline at which they are complete, if the rest fails with them.
-    pub after: u64,
+    /// The parts of a replay that are recorded.
+    pub begun: Option<Begun>,
     /// When to go on, if that is known.
     pub place: Option<QueuePosition>,
 }
@@ -147,11 +147,8 @@ impl Object<Queue> {
             // The host has seen it: only its writes are to be made visible.
             state.stream.wait_for(point);
         }
-        for value in ready
-            .own
-            .iter()
-            .chain((how.after > 0).then_some(&how.after))
-        {
+        let begun = ready.begun.as_ref().map(|begun| &begun.value);
+        for value in ready.own.iter().chain(begun) {
             state.stream.depends_on(*value);
         }
         self.see_children(state);

@@ -3,18 +3,20 @@
 //! replay. All of it runs in the order in which it was recorded, which is one that every dependency within allows.
 
 use super::{Encoding, How, Ready, Stop, Unfinished};
-use crate::backend::{Op, OrderRule, Placement, StreamDesc, Throttle};
-use crate::command::replay::{Prepared, Replay, ReplayPart};
+use crate::backend::{Op, OrderRule, Placement, Sequence, StreamDesc, Throttle};
+use crate::command::replay::{Replay, ReplayPart};
 use crate::command::{Command, Work};
-use crate::error::ClResult;
+use crate::error::{ClError, ClResult};
 use crate::handle::Object;
 use crate::object::event::{Progress, Times};
 use crate::queue::hazards::QueuePosition;
-use crate::queue::host::{HostAction, Task};
-use crate::queue::pending::Slots;
+use crate::queue::host::{HostAction, Outcome, Task};
+use crate::queue::pending::{Begun, Slots};
 use crate::queue::state::{QueueState, HEAVY};
-use crate::queue::transfer::staging::Pool;
+use crate::queue::transfer::staging::{Pool, UNBOUNDED};
 use crate::queue::Queue;
+use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Returns true if a command does the same on the device each time, and leaves nothing to the host.
@@ -25,7 +27,7 @@ fn is_repeatable(work: &Work) -> bool {
             let prints = kernel.printf.is_some() && kernel.code.interface().uses_printf;
             let follows_up = prints || kernel.kept.is_some() || kernel.enqueues.is_some();
             // Images beside buffers are written by each run.
-            !follows_up && kernel.shown_for.is_none()
+            !follows_up && !kernel.shows_rows
         }
         Work::Copy { .. }
         | Work::Fill { .. }
@@ -42,52 +44,132 @@ fn is_nothing(work: &Work) -> bool {
     matches!(work, Work::Marker | Work::Barrier)
 }
 
+/// A chunk of memory for the arguments of a sequence, in bytes.
+const CHUNK: u64 = 16 << 10;
+
+/// Returns a pool of memory that a sequence keeps.
+fn sequence_pool() -> Pool {
+    Pool::new(Placement::HostWrite, CHUNK, UNBOUNDED)
+}
+
+/// Parts that are being made.
+struct Recording<'a> {
+    state: QueueState,
+    replay: &'a Replay,
+    before: Option<Arc<Replay>>,
+    parts: Vec<ReplayPart>,
+}
+
+impl Recording<'_> {
+    /// Ends the open sequence, with the commands of these places.
+    fn close(&mut self, commands: Range<usize>) -> ClResult {
+        let state = &mut self.state;
+        if state.stream.open_len() == 0 {
+            return Ok(());
+        }
+        if !state.up.is_empty() || !state.args.is_empty() {
+            let up = std::mem::replace(&mut state.up, sequence_pool());
+            let args = std::mem::replace(&mut state.args, sequence_pool());
+            state.record(Op::Keep(Arc::new((up, args))), false)?;
+        }
+        let sequence = state.stream.take_sequence()?;
+        self.push(commands, sequence);
+        Ok(())
+    }
+
+    /// Takes the sequence of these commands from the replay before, if it has one.
+    fn reuse(&mut self, commands: Range<usize>) -> bool {
+        let known = self.before.as_ref().and_then(|before| {
+            let same = self.replay.commands.get(commands.clone())?;
+            before.recorded(same, commands.start).cloned()
+        });
+        let Some(sequence) = known else {
+            return false;
+        };
+        self.push(commands, sequence);
+        true
+    }
+
+    fn push(&mut self, commands: Range<usize>, sequence: Arc<dyn Sequence>) {
+        let mut recorded = self.replay.commands[commands.clone()].iter();
+        let follows = recorded.any(|command| command.work.follows_pointers());
+        self.parts.push(ReplayPart::Recorded {
+            commands,
+            sequence,
+            follows,
+        });
+    }
+}
+
+/// How far a replay is encoded.
+struct Run {
+    slots: Slots,
+    /// Something is recorded.
+    any: bool,
+    /// The status of the host's parts, if there are any.
+    outcome: Option<Arc<Outcome>>,
+    /// The last of the host's parts.
+    host_seq: u64,
+    /// The last of them that runs what kernels have enqueued.
+    children: u64,
+}
+
+impl Run {
+    /// Returns the stop of a replay that goes on from a part when the queue has come to a place.
+    fn pause(self, state: &QueueState, parts: usize, place: QueuePosition) -> Stop {
+        Stop::Unfinished(Unfinished {
+            parts,
+            slots: self.slots,
+            begun: self.any.then(|| Begun {
+                value: state.value(),
+                outcome: self.outcome,
+            }),
+            place: Some(place),
+        })
+    }
+}
+
 impl Object<Queue> {
     /// Prepares a replay for queues of this device and this context, unless it is prepared. This may take a while: no lock
     /// should be held.
     pub fn prepare_replay(self: &Arc<Self>, replay: &Replay) {
-        replay.prepared.get_or_init(|| {
-            self.record_parts(&replay.commands).unwrap_or_else(|error| {
+        replay.parts.get_or_init(|| {
+            self.record_parts(replay).unwrap_or_else(|error| {
                 crate::log!(Info, "a command buffer is encoded each time: {error}");
-                Prepared {
-                    parts: (0..replay.commands.len())
-                        .map(ReplayPart::Encoded)
-                        .collect(),
-                    kept: None,
-                }
+                (0..replay.commands.len())
+                    .map(ReplayPart::Encoded)
+                    .collect()
             })
         });
     }
 
-    fn record_parts(self: &Arc<Self>, commands: &[Arc<Command>]) -> ClResult<Prepared> {
-        let mut state = self.recorder()?;
-        let mut parts = Vec::new();
-        let mut first = 0;
-        let mut close = |state: &mut QueueState, first: usize, next: usize| -> ClResult {
-            if state.stream.open_len() > 0 {
-                parts.push(ReplayPart::Recorded {
-                    commands: first..next,
-                    sequence: state.stream.take_sequence()?,
-                });
-            }
-            if next < commands.len() {
-                parts.push(ReplayPart::Encoded(next));
-            }
-            Ok(())
+    fn record_parts(self: &Arc<Self>, replay: &Replay) -> ClResult<Vec<ReplayPart>> {
+        let mut recording = Recording {
+            state: self.recorder()?,
+            replay,
+            before: replay.before.lock().take(),
+            parts: Vec::new(),
         };
-        for (at, command) in commands.iter().enumerate() {
-            if !self.record_command(&mut state, command)? {
-                close(&mut state, first, at)?;
-                first = at + 1;
+        let count = replay.commands.len();
+        let mut at = 0;
+        while at < count {
+            // Parts end at the same places after an update.
+            let end = (at + 1).next_multiple_of(replay.longest).min(count);
+            let first = at;
+            if recording.reuse(first..end) {
+                at = end;
+                continue;
+            }
+            while at < end && self.record_command(&mut recording.state, &replay.commands[at])? {
+                at += 1;
+            }
+            recording.close(first..at)?;
+            if at < end {
+                recording.parts.push(ReplayPart::Encoded(at));
+                at += 1;
             }
         }
-        close(&mut state, first, commands.len())?;
-        let QueueState { up, args, .. } = state;
-        let used = !up.is_empty() || !args.is_empty();
-        Ok(Prepared {
-            parts,
-            kept: used.then(|| Arc::new((up, args)) as _),
-        })
+        Ok(recording.parts)
     }
 
     /// Records a command, if it is the same each time.
@@ -121,6 +203,7 @@ impl Object<Queue> {
         let host_memory = device.host_memory(1, 1).is_some();
         let mut state = QueueState::new(stream, progress, OrderRule::InOrder, false, host_memory);
         state.down = Pool::new(Placement::HostRead, 0, 0);
+        (state.up, state.args) = (sequence_pool(), sequence_pool());
         Ok(state)
     }
 
@@ -133,117 +216,136 @@ impl Object<Queue> {
         how: How,
     ) -> Encoding {
         self.prepare_replay(replay);
-        let Some(prepared) = replay.prepared.get() else {
-            return self.encode_nothing(state, ready, how);
+        let parts = replay.parts.get().map_or(&[][..], Vec::as_slice);
+        let begun = ready.begun.as_ref();
+        let mut run = Run {
+            slots: Slots::new(),
+            any: begun.is_some(),
+            outcome: begun.and_then(|begun| begun.outcome.clone()),
+            host_seq: 0,
+            children: 0,
         };
+        let status = run.outcome.as_ref().map_or(0, |outcome| outcome.status());
+        if status < 0 {
+            return Err(ClError::new(status, "a command of the command buffer has failed").into());
+        }
         // The part, and the parts of a transfer within it.
         let (first, mut within) = (how.parts >> 32, how.parts & u32::MAX as usize);
-        let mut slots = Slots::new();
-        let mut any = how.after > 0;
-        let mut host_seq = 0;
-        let mut children = 0;
-        let pause = |state: &QueueState, part: usize, within, slots: Slots, place| {
-            Stop::Unfinished(Unfinished {
-                parts: part << 32 | within,
-                slots,
-                after: state.value(),
-                place: Some(place),
-            })
-        };
-        for (number, part) in prepared.parts.iter().enumerate().skip(first) {
-            let works = replay.commands[part.commands()].iter().map(|c| &c.work);
-            if let Some(place) = self.replay_hazard(state, works, children) {
-                return Err(pause(state, number, within, slots, place));
+        for (number, part) in parts.iter().enumerate().skip(first) {
+            if let Some(place) = self.replay_hazard(state, replay, part, run.children) {
+                return Err(run.pause(state, number << 32 | within, place));
             }
             if number > 0 {
                 state.unordered_barrier()?;
             }
-            let at = match part {
-                ReplayPart::Recorded { commands, sequence } => {
-                    any = true;
-                    slots.extend(state.record(Op::Sequence(sequence), how.profile)?);
-                    if let Some(kept) = &prepared.kept {
-                        state.record(Op::Keep(kept.clone()), false)?;
-                    }
+            let inner = How {
+                parts: std::mem::take(&mut within),
+                ..how
+            };
+            match part {
+                ReplayPart::Recorded {
+                    sequence, follows, ..
+                } => {
+                    run.any = true;
+                    (run.slots).extend(state.record(Op::Sequence(sequence), how.profile)?);
                     state.note_work(HEAVY);
-                    let commands = &replay.commands[commands.clone()];
-                    if commands.iter().any(|c| c.work.follows_pointers()) {
+                    if *follows {
                         self.target.context.note_pointers_followed();
                         self.progress.set_follows(state.value());
                     }
-                    continue;
                 }
-                ReplayPart::Encoded(at) => *at,
-            };
-            let inner = How {
-                parts: std::mem::take(&mut within),
-                idle: false,
-                after: 0,
-                ..how
-            };
-            let command = &replay.commands[at];
-            if is_nothing(&command.work) {
-                continue;
-            }
-            any = true;
-            let encoded = match self.encode_work(state, command, &Ready::default(), inner) {
-                Err(Stop::Unfinished(rest)) => {
-                    slots.extend(rest.slots);
-                    let place = rest.place.unwrap_or_default();
-                    return Err(pause(state, number, rest.parts, slots, place));
+                ReplayPart::Encoded(at) => {
+                    let command = &replay.commands[*at];
+                    let (place, within) = match self.encode_part(state, command, inner, &mut run) {
+                        Err(Stop::Unfinished(rest)) => (rest.place, rest.parts),
+                        encoded => {
+                            encoded?;
+                            continue;
+                        }
+                    };
+                    let place = place.unwrap_or_default();
+                    return Err(run.pause(state, number << 32 | within, place));
                 }
-                encoded => encoded?,
-            };
-            if let Times::Slots(own) = encoded.times {
-                slots.extend(own);
             }
-            let Some(action) = encoded.action else {
-                continue;
-            };
+        }
+        if !run.any {
+            return self.encode_nothing(state, ready, how);
+        }
+        let mut encoded = self.on_device(state, run.slots);
+        encoded.place.host_seq = encoded.place.host_seq.max(run.host_seq);
+        if let Some(outcome) = run.outcome {
+            encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);
+            encoded.action = Some(HostAction::EndReplay(outcome));
+        }
+        Ok(encoded)
+    }
+
+    /// Encodes a command of a replay, and leaves the host's part of it to the executor.
+    fn encode_part(
+        self: &Arc<Self>,
+        state: &mut QueueState,
+        command: &Command,
+        how: How,
+        run: &mut Run,
+    ) -> Encoding<()> {
+        if is_nothing(&command.work) {
+            return Ok(());
+        }
+        run.any = true;
+        let encoded = match self.encode_work(state, command, &Ready::default(), how) {
+            Err(Stop::Unfinished(mut rest)) => {
+                run.slots.append(&mut rest.slots);
+                return Err(Stop::Unfinished(rest));
+            }
+            encoded => encoded?,
+        };
+        if let Times::Slots(slots) = encoded.times {
+            run.slots.extend(slots);
+        }
+        if let Some(action) = encoded.action {
             let place = encoded.place;
-            host_seq = place.host_seq;
+            run.host_seq = place.host_seq;
             if matches!(action, HostAction::Launched { tree: Some(_), .. }) {
-                children = host_seq;
+                run.children = place.host_seq;
             }
+            let outcome = run.outcome.get_or_insert_default().clone();
             state.post(Task {
-                seq: host_seq,
-                action: Some(action),
+                seq: place.host_seq,
+                action: Some(HostAction::OfReplay(Box::new(action), outcome)),
                 ..Task::at(place.value, self.clone())
             })?;
         }
-        if !any {
-            return self.encode_nothing(state, ready, how);
-        }
-        let mut encoded = self.on_device(state, slots);
-        encoded.place.host_seq = encoded.place.host_seq.max(host_seq);
-        Ok(encoded)
+        Ok(())
     }
 
     /// Returns the place that the queue must come to before a part of a replay. `children`: the host task, among those of the
     /// parts before, that runs what kernels have enqueued.
-    fn replay_hazard<'a>(
+    fn replay_hazard(
         &self,
         state: &QueueState,
-        mut works: impl Iterator<Item = &'a Work>,
+        replay: &Replay,
+        part: &ReplayPart,
         children: u64,
     ) -> Option<QueuePosition> {
         let done = self.progress.host_done();
+        let after = |host_seq| QueuePosition { value: 0, host_seq };
         if children > done {
-            return Some(QueuePosition {
-                value: 0,
-                host_seq: children,
-            });
+            return Some(after(children));
         }
-        let place = QueuePosition {
-            value: state.value(),
-            host_seq: state.host.posted,
-        };
-        works.find_map(|work| {
+        if let ReplayPart::Encoded(at) = part {
+            let place = QueuePosition {
+                value: state.value(),
+                host_seq: state.host.posted,
+            };
+            let work = &replay.commands[*at].work;
             if state.follows_all(&self.target.context, work) && !state.has_reached(place) {
                 return Some(place);
             }
-            let host_seq = state.host_hazard(work)?;
-            Some(QueuePosition { value: 0, host_seq })
-        })
+        }
+        if state.host.posted <= done {
+            return None;
+        }
+        let mut commands = replay.commands[part.commands()].iter();
+        commands.find_map(|command| state.host_hazard(&command.work).map(after))
     }
 }

@@ -32,6 +32,7 @@ use crate::util::sync;
 use parking_lot::{Condvar, Mutex};
 use print_buffers::PrintBuffer;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,27 @@ pub enum HostAction {
     },
     /// Brings contents from other memories.
     Bring(Arc<Bring>),
+    /// The host's part of a command of a replay.
+    OfReplay(Box<HostAction>, Arc<Outcome>),
+    /// Ends a replay with such parts.
+    EndReplay(Arc<Outcome>),
+}
+
+/// The status of the host's parts of a replay.
+#[derive(Default)]
+pub struct Outcome(AtomicI32);
+
+impl Outcome {
+    /// Returns the status of the first that has failed, or CL_COMPLETE.
+    pub fn status(&self) -> cl_int {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Notes the status of a part.
+    fn note(&self, status: cl_int) {
+        let (set, seen) = (Ordering::AcqRel, Ordering::Acquire);
+        let _ = (self.0).compare_exchange(cl::CL_COMPLETE as cl_int, status, set, seen);
+    }
 }
 
 impl HostAction {
@@ -77,6 +99,8 @@ impl HostAction {
             }
             Self::Work(work) => work.run(),
             Self::Bring(bring) => bring.run(),
+            Self::OfReplay(action, outcome) => outcome.note(action.run()),
+            Self::EndReplay(outcome) => return outcome.status(),
             Self::Launched { print, tree, .. } => {
                 print.iter().for_each(PrintBuffer::print);
                 if let Some(tree) = tree {

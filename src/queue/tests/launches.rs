@@ -21,7 +21,7 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> Box<Kern
         args: args.into(),
         local_args: SmallVec::new(),
         images: SmallVec::new(),
-        shown_for: None,
+        shows_rows: false,
         bindings: Vec::new(),
         buffers: SmallVec::new(),
         globals: None,
