@@ -27,7 +27,13 @@ pub type Versioned = (&'static str, (u32, u32, u32));
 pub const COMMAND_BUFFER_CAPABILITIES: cl_bitfield =
     cl::CL_COMMAND_BUFFER_CAPABILITY_KERNEL_PRINTF_KHR
         | cl::CL_COMMAND_BUFFER_CAPABILITY_DEVICE_SIDE_ENQUEUE_KHR
-        | cl::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR;
+        | cl::CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR
+        | cl::CL_COMMAND_BUFFER_CAPABILITY_MULTIPLE_QUEUE_KHR;
+
+/// CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR
+pub const PLATFORM_COMMAND_BUFFERS: cl_bitfield = cl::CL_COMMAND_BUFFER_PLATFORM_UNIVERSAL_SYNC_KHR
+    | cl::CL_COMMAND_BUFFER_PLATFORM_REMAP_QUEUES_KHR
+    | cl::CL_COMMAND_BUFFER_PLATFORM_AUTOMATIC_REMAP_KHR;
 
 /// The fields that an update of a command buffer can change: CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR.
 pub const UPDATABLE_FIELDS: cl_bitfield = cl::CL_MUTABLE_DISPATCH_GLOBAL_OFFSET_KHR
@@ -145,6 +151,7 @@ impl Features {
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (true, "cl_ext_immutable_memory_objects", one),
             (true, "cl_khr_command_buffer", (0, 9, 8)),
+            (true, "cl_khr_command_buffer_multi_device", (0, 9, 2)),
             (true, "cl_khr_command_buffer_mutable_dispatch", (0, 9, 5)),
             // Global memory is addressed so in any case.
             (true, "cl_ext_buffer_device_address", (1, 0, 2)),

@@ -168,7 +168,7 @@ impl Dispatch {
 pub struct MutableCommand {
     pub(super) buffer: Weak<Object<CommandBuffer>>,
     /// Its place in the command buffer.
-    at: usize,
+    pub(super) at: usize,
     /// The list as given, with its closing zero; empty: none given.
     pub(super) properties: Vec<cl_command_properties_khr>,
 }
@@ -198,9 +198,23 @@ pub struct DispatchUpdate<'a> {
 }
 
 impl MutableCommand {
+    /// Returns true if it is a command of this command buffer.
+    pub(super) fn is_of(&self, buffer: &Ref<CommandBuffer>) -> bool {
+        self.buffer.as_ptr() == Arc::as_ptr(buffer)
+    }
+
+    /// Returns a handle of the same command in a copy of the command buffer.
+    pub(super) fn copy_for(&self, buffer: &Ref<CommandBuffer>) -> Ref<Self> {
+        Object::new(Self {
+            buffer: Arc::downgrade(buffer),
+            at: self.at,
+            properties: self.properties.clone(),
+        })
+    }
+
     /// Returns the number of dimensions, which no update changes.
     pub fn dims(&self) -> ClResult<cl_uint> {
-        Ok(self.buffer()?.dispatch(self)?.dims)
+        Ok(self.buffer()?.dispatch(self)?.1.dims)
     }
 
     /// Returns the command buffer.
@@ -210,21 +224,23 @@ impl MutableCommand {
 }
 
 impl CommandBuffer {
-    /// Returns the launch of a command as it is now.
-    pub(super) fn dispatch(&self, command: &MutableCommand) -> ClResult<Dispatch> {
+    /// Returns the launch of a command as it is now, and the number of its queue.
+    pub(super) fn dispatch(&self, command: &MutableCommand) -> ClResult<(usize, Dispatch)> {
         let state = self.state.lock();
-        match state.entries.get(command.at).map(|entry| &entry.source) {
-            Some(Source::Dispatch(dispatch)) => Ok(dispatch.clone()),
+        let entry = state.entries.get(command.at);
+        match entry.map(|entry| (entry.queue, &entry.source)) {
+            Some((queue, Source::Dispatch(dispatch))) => Ok((queue, dispatch.clone())),
             _ => Err(foreign_command()),
         }
     }
 }
 
 impl Object<CommandBuffer> {
-    /// Records a launch, with properties that are known ([`property_bits`]). Returns its sync point, and with `want_handle` its
+    /// Records a launch for a queue, with properties that are known ([`property_bits`]). Returns its sync point, and with `want_handle` its
     /// handle.
     pub fn record_dispatch(
         self: &Arc<Self>,
+        queue: usize,
         mut dispatch: Dispatch,
         properties: Vec<cl_command_properties_khr>,
         want_handle: bool,
@@ -246,7 +262,7 @@ impl Object<CommandBuffer> {
             "the number of work-groups is said to stay, and no local size is given"
         );
         let mut made = None;
-        let point = self.add(Source::Dispatch(dispatch), |at| {
+        let point = self.add(queue, Source::Dispatch(dispatch), |at| {
             made = want_handle.then(|| {
                 Object::new(MutableCommand {
                     buffer: Arc::downgrade(self),
@@ -276,34 +292,35 @@ impl Object<CommandBuffer> {
 
     /// Implements clUpdateMutableCommandsKHR: all updates, or none.
     pub fn update(self: &Arc<Self>, updates: &[DispatchUpdate<'_>]) -> ClResult {
-        let mut changed: Vec<(usize, Dispatch)> = Vec::new();
+        let mut changed: Vec<(usize, usize, Dispatch)> = Vec::new();
         for update in updates {
             let command = &update.command;
             ensure!(
-                command.buffer.as_ptr() == Arc::as_ptr(self),
+                command.is_of(self),
                 cl::CL_INVALID_MUTABLE_COMMAND_KHR,
                 "the command is not of this command buffer"
             );
-            let known = changed.iter().position(|(at, _)| *at == command.at);
+            let known = changed.iter().position(|(at, ..)| *at == command.at);
             let known = match known {
                 Some(known) => known,
                 None => {
-                    changed.push((command.at, self.dispatch(command)?));
+                    let (queue, dispatch) = self.dispatch(command)?;
+                    changed.push((command.at, queue, dispatch));
                     changed.len() - 1
                 }
             };
-            changed[known].1.apply(update)?;
+            changed[known].2.apply(update)?;
         }
         let mut commands = Vec::new();
-        for (_, dispatch) in &changed {
-            commands.push(dispatch.command(&self.queue.target)?.map(Arc::new));
+        for (_, queue, dispatch) in &changed {
+            commands.push(dispatch.command(&self.queues[*queue].target)?.map(Arc::new));
         }
         let mut state = self.state.lock();
-        let gone = state.replay.take();
+        let gone = state.runs.take();
         // What it has recorded of commands that stay is used again.
         state.before = gone.or(state.before.take());
         let mut before = Vec::new();
-        for ((at, dispatch), command) in changed.into_iter().zip(commands) {
+        for ((at, _, dispatch), command) in changed.into_iter().zip(commands) {
             if let Some(entry) = state.entries.get_mut(at) {
                 let source = std::mem::replace(&mut entry.source, Source::Dispatch(dispatch));
                 before.push((source, std::mem::replace(&mut entry.command, command)));

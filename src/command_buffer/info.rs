@@ -9,8 +9,8 @@ use crate::object::info::{answer, Info, InfoOut, Written};
 impl Info for Ref<CommandBuffer> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         answer! { param, out;
-            CL_COMMAND_BUFFER_NUM_QUEUES_KHR => 1 as cl_uint,
-            CL_COMMAND_BUFFER_QUEUES_KHR => &self.queue,
+            CL_COMMAND_BUFFER_NUM_QUEUES_KHR => self.queues.len() as cl_uint,
+            CL_COMMAND_BUFFER_QUEUES_KHR => &self.queues,
             CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR => self.api_refs(),
             CL_COMMAND_BUFFER_STATE_KHR => {
                 let state = self.state.lock();
@@ -22,7 +22,7 @@ impl Info for Ref<CommandBuffer> {
                 }
             },
             CL_COMMAND_BUFFER_PROPERTIES_ARRAY_KHR => &self.properties,
-            CL_COMMAND_BUFFER_CONTEXT_KHR => &self.queue.target.context,
+            CL_COMMAND_BUFFER_CONTEXT_KHR => self.context(),
         }
     }
 }
@@ -30,11 +30,11 @@ impl Info for Ref<CommandBuffer> {
 impl Info for Ref<MutableCommand> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         let buffer = self.buffer()?;
-        let now = buffer.dispatch(self)?;
+        let (queue, now) = buffer.dispatch(self)?;
         let dims = now.dims as usize;
         let sizes = |sizes: Option<[usize; 3]>| sizes.unwrap_or_default()[..dims].to_vec();
         answer! { param, out;
-            CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR => &buffer.queue,
+            CL_MUTABLE_COMMAND_COMMAND_QUEUE_KHR => &buffer.queues[queue],
             CL_MUTABLE_COMMAND_COMMAND_BUFFER_KHR => &buffer,
             CL_MUTABLE_COMMAND_COMMAND_TYPE_KHR => cl::CL_COMMAND_NDRANGE_KERNEL,
             CL_MUTABLE_COMMAND_PROPERTIES_ARRAY_KHR => &self.properties,

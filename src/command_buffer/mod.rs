@@ -1,33 +1,39 @@
 //! Command buffers: commands that are recorded once and enqueued as often as wanted (cl_khr_command_buffer,
-//! cl_khr_command_buffer_mutable_dispatch).
+//! cl_khr_command_buffer_mutable_dispatch, cl_khr_command_buffer_multi_device).
 //!
 //! A recorded command is checked, and becomes a [`Command`], when it is recorded, as in an enqueue. Finalizing makes a
 //! [`Replay`] of all, which each enqueue hands to a queue as one command with one event. An update makes other commands, and
 //! with them another replay; those that are under way keep theirs.
 //!
 //! The commands run in the order in which they were recorded. That keeps every dependency that sync points, barriers and
-//! in-order queues make between them, so a sync point is checked and nothing else.
+//! in-order queues make between them, so a sync point is checked and nothing else. Where there are several queues, those of
+//! one queue that follow one another are a replay, which waits for the one before.
 
 mod dispatch;
 mod info;
+mod remap;
 
 pub use dispatch::{property_bits, Dispatch, DispatchUpdate, MutableCommand};
 
 use crate::cl::{self, cl_command_buffer_flags_khr, cl_command_buffer_properties_khr, cl_uint};
 use crate::command::replay::Replay;
 use crate::command::{Command, QueueTarget, Work};
-use crate::error::{ensure, err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{Body, Kind, Object, Ref};
+use crate::object::context::Context;
+use crate::object::device::Device;
 use crate::object::event::Event;
 use crate::object::properties::{pairs, unsupported};
 use crate::queue::Queue;
 use crate::util::lock::{rank, Mutex};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Makes a command for a queue. It is called again where a copy of the command buffer is for another one.
-pub type Recipe = Box<dyn Fn(&QueueTarget) -> ClResult<Command> + Send + Sync>;
+/// A function that makes a command for a queue. It is called again where a copy of the command buffer is for another one.
+pub type Recipe = Arc<dyn Fn(&QueueTarget) -> ClResult<Command> + Send + Sync>;
 
 /// The origin of a command.
+#[derive(Clone)]
 enum Source {
     /// Anything but a launch.
     Recipe(Recipe),
@@ -50,10 +56,22 @@ const MUTABLE_PART: usize = 32;
 
 /// A recorded command.
 struct RecordedCommand {
+    /// The number of its queue.
+    queue: usize,
     source: Source,
     command: Option<Arc<Command>>,
     /// Lives as long as the command.
-    _handle: Option<Ref<MutableCommand>>,
+    handle: Option<Ref<MutableCommand>>,
+}
+
+/// Commands of one queue that follow one another.
+#[derive(Clone)]
+struct Run {
+    /// The number of the queue.
+    queue: usize,
+    /// Their places.
+    commands: Range<usize>,
+    replay: Arc<Replay>,
 }
 
 #[derive(Default)]
@@ -61,15 +79,15 @@ struct State {
     entries: Vec<RecordedCommand>,
     finalized: bool,
     /// The commands as they are now, once all are complete.
-    replay: Option<Arc<Replay>>,
+    runs: Option<Arc<[Run]>>,
     /// The commands before the last update.
-    before: Option<Arc<Replay>>,
+    before: Option<Arc<[Run]>>,
 }
 
 /// A command buffer.
 pub struct CommandBuffer {
-    /// The queue that it was created with.
-    pub queue: Ref<Queue>,
+    /// The queues that it was created with, of one context.
+    pub queues: Vec<Ref<Queue>>,
     /// The list as given, with its closing zero; empty: none given.
     properties: Vec<cl_command_buffer_properties_khr>,
     flags: cl_command_buffer_flags_khr,
@@ -85,26 +103,21 @@ impl Body for CommandBuffer {
 impl CommandBuffer {
     /// Implements clCreateCommandBufferKHR.
     pub fn new(
-        queue: &Ref<Queue>,
+        queues: Vec<Ref<Queue>>,
         properties: Vec<cl_command_buffer_properties_khr>,
     ) -> ClResult<Ref<Self>> {
-        const FLAGS: cl_command_buffer_flags_khr =
-            cl::CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR | cl::CL_COMMAND_BUFFER_MUTABLE_KHR;
+        const FLAGS: cl_command_buffer_flags_khr = cl::CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR
+            | cl::CL_COMMAND_BUFFER_MUTABLE_KHR
+            | cl::CL_COMMAND_BUFFER_DEVICE_SIDE_SYNC_KHR;
         let mut flags = 0;
         let mut asserts_groups = false;
         for (name, value) in pairs(&properties, cl::CL_INVALID_VALUE)? {
             match name {
                 cl::CL_COMMAND_BUFFER_FLAGS_KHR => {
-                    let known = FLAGS | cl::CL_COMMAND_BUFFER_DEVICE_SIDE_SYNC_KHR;
-                    ensure!(
-                        value & !known == 0,
-                        cl::CL_INVALID_VALUE,
-                        "unknown command buffer flags {value:#x}"
-                    );
                     ensure!(
                         value & !FLAGS == 0,
-                        cl::CL_INVALID_PROPERTY,
-                        "command buffers of several devices are not supported"
+                        cl::CL_INVALID_VALUE,
+                        "unknown command buffer flags {value:#x}"
                     );
                     flags = value;
                 }
@@ -114,13 +127,69 @@ impl CommandBuffer {
                 _ => return unsupported("command buffer", name, cl::CL_INVALID_VALUE),
             }
         }
-        Ok(Object::new(Self {
-            queue: queue.clone(),
+        let made = Self {
+            queues,
             properties,
             flags,
             asserts_groups,
             state: Mutex::default(),
-        }))
+        };
+        made.check_queues()?;
+        Ok(Object::new(made))
+    }
+
+    /// Checks that there are queues, and that they go together.
+    fn check_queues(&self) -> ClResult {
+        let Some((first, others)) = self.queues.split_first() else {
+            return err(cl::CL_INVALID_VALUE, "no queues");
+        };
+        let context = &first.target.context;
+        ensure!(
+            others
+                .iter()
+                .all(|queue| Arc::ptr_eq(&queue.target.context, context)),
+            cl::CL_INVALID_CONTEXT,
+            "the queues are of several contexts"
+        );
+        let root = Device::root(&first.target.device);
+        let same = |queue: &Ref<Queue>| Arc::ptr_eq(Device::root(&queue.target.device), root);
+        ensure!(
+            self.flags & cl::CL_COMMAND_BUFFER_DEVICE_SIDE_SYNC_KHR == 0 || others.iter().all(same),
+            cl::CL_INCOMPATIBLE_COMMAND_QUEUE_KHR,
+            "devices do not wait for one another by themselves"
+        );
+        Ok(())
+    }
+
+    /// Returns the context.
+    pub fn context(&self) -> &Ref<Context> {
+        // There is a queue.
+        &self.queues[0].target.context
+    }
+
+    /// Returns the number of a queue, or of the only one.
+    pub fn queue_number(&self, queue: Option<&Ref<Queue>>) -> ClResult<usize> {
+        let Some(queue) = queue else {
+            ensure!(
+                self.queues.len() == 1,
+                cl::CL_INVALID_COMMAND_QUEUE,
+                "the command buffer has several queues"
+            );
+            return Ok(0);
+        };
+        ensure!(
+            Arc::ptr_eq(&queue.target.context, self.context()),
+            cl::CL_INVALID_CONTEXT,
+            "the queue is of another context than the command buffer"
+        );
+        let found = self
+            .queues
+            .iter()
+            .position(|known| Arc::ptr_eq(known, queue));
+        found.or_err(
+            cl::CL_INVALID_COMMAND_QUEUE,
+            "the queue is not of the command buffer",
+        )
     }
 
     fn check_recording(&self, state: &State) -> ClResult {
@@ -145,17 +214,18 @@ impl CommandBuffer {
         Ok(())
     }
 
-    /// Records a command. Returns its sync point.
-    pub fn record(&self, recipe: Recipe) -> ClResult<cl_uint> {
-        self.add(Source::Recipe(recipe), |_| None)
+    /// Records a command for a queue, by its number. Returns its sync point.
+    pub fn record(&self, queue: usize, recipe: Recipe) -> ClResult<cl_uint> {
+        self.add(queue, Source::Recipe(recipe), |_| None)
     }
 
     fn add(
         &self,
+        queue: usize,
         source: Source,
         handle: impl FnOnce(usize) -> Option<Ref<MutableCommand>>,
     ) -> ClResult<cl_uint> {
-        let command = source.command(&self.queue.target)?.map(Arc::new);
+        let command = source.command(&self.queues[queue].target)?.map(Arc::new);
         let mut state = self.state.lock();
         self.check_recording(&state)?;
         let Ok(point) = cl_uint::try_from(state.entries.len() + 1) else {
@@ -163,9 +233,10 @@ impl CommandBuffer {
         };
         let handle = handle(state.entries.len());
         state.entries.push(RecordedCommand {
+            queue,
             source,
             command,
-            _handle: handle,
+            handle,
         });
         Ok(point)
     }
@@ -176,23 +247,27 @@ impl CommandBuffer {
         self.check_recording(&state)?;
         state.finalized = true;
         drop(state);
-        // Prepared now, not when it is enqueued for the first time.
-        if let Ok(replay) = self.replay() {
-            self.queue.prepare_replay(&replay);
-        }
+        self.prepare();
         Ok(())
     }
 
+    /// Prepares what is executable, so that this is not left to the first enqueue.
+    fn prepare(&self) {
+        for run in self.runs().iter().flat_map(|runs| runs.iter()) {
+            self.queues[run.queue].prepare_replay(&run.replay);
+        }
+    }
+
     /// Returns the commands as they are now.
-    fn replay(&self) -> ClResult<Arc<Replay>> {
+    fn runs(&self) -> ClResult<Arc<[Run]>> {
         let mut state = self.state.lock();
         ensure!(
             state.finalized,
             cl::CL_INVALID_OPERATION,
             "the command buffer is not finalized"
         );
-        if let Some(replay) = &state.replay {
-            return Ok(replay.clone());
+        if let Some(runs) = &state.runs {
+            return Ok(runs.clone());
         }
         let commands: Option<Vec<_>> = (state.entries.iter())
             .map(|entry| entry.command.clone())
@@ -204,15 +279,34 @@ impl CommandBuffer {
             0 => usize::MAX,
             _ => MUTABLE_PART,
         };
-        let replay = Arc::new(Replay::new(commands, longest, state.before.take()));
-        state.replay = Some(replay.clone());
-        Ok(replay)
+        // Runs are the same after an update, but for their commands.
+        let before = state.before.take();
+        let mut runs: Vec<Run> = Vec::new();
+        let mut first = 0;
+        while first < commands.len() || runs.is_empty() {
+            let rest = state.entries.get(first..).unwrap_or_default();
+            let queue = rest.first().map_or(0, |entry| entry.queue);
+            let count = rest.iter().take_while(|entry| entry.queue == queue).count();
+            let own = commands[first..first + count].to_vec();
+            let earlier = before.as_ref().and_then(|before| before.get(runs.len()));
+            let earlier = earlier.map(|run| run.replay.clone());
+            runs.push(Run {
+                queue,
+                commands: first..first + count,
+                replay: Arc::new(Replay::new(own, longest, earlier)),
+            });
+            first += count;
+        }
+        let runs: Arc<[Run]> = runs.into();
+        state.runs = Some(runs.clone());
+        Ok(runs)
     }
 
-    /// Returns the commands as they are now, made for another queue.
-    fn replay_of(&self, queue: &Queue) -> ClResult<Arc<Replay>> {
+    /// Returns the commands of a run as they are now, made for another queue.
+    fn replay_of(&self, run: &Run, queue: &Queue) -> ClResult<Arc<Replay>> {
         let state = self.state.lock();
-        let commands = state.entries.iter().map(|entry| {
+        let entries = state.entries.get(run.commands.clone()).unwrap_or_default();
+        let commands = entries.iter().map(|entry| {
             let made = entry.source.command(&queue.target)?;
             made.map(Arc::new).ok_or_else(unset_arguments)
         });
@@ -220,37 +314,66 @@ impl CommandBuffer {
         Ok(Arc::new(Replay::new(commands, usize::MAX, None)))
     }
 
-    /// Implements clEnqueueCommandBufferKHR. `queue`: in place of the one that it was created with.
+    /// Implements clEnqueueCommandBufferKHR. `queues`: in place of those that it was created with. Runs of several queues
+    /// follow one another, each waiting for the event of the one before.
     pub fn enqueue(
         &self,
-        queue: Option<&Ref<Queue>>,
+        queues: Option<&[Ref<Queue>]>,
         wait: &[Ref<Event>],
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
-        let replay = self.replay()?;
-        let queue = queue.unwrap_or(&self.queue);
+        let runs = self.runs()?;
+        let queues = queues.unwrap_or(&self.queues);
+        self.check_enqueue(queues)?;
+        let mut replays = Vec::with_capacity(runs.len());
+        for run in runs.iter() {
+            let (queue, own) = (&queues[run.queue], &self.queues[run.queue]);
+            let replay = match run.replay.of_one_queue && !Arc::ptr_eq(queue, own) {
+                true => self.replay_of(run, queue)?,
+                false => run.replay.clone(),
+            };
+            queue.prepare_replay(&replay);
+            replays.push((queue, replay));
+        }
+        let count = replays.len();
+        let (mut first, mut last) = (None, None);
+        for (number, (queue, replay)) in replays.into_iter().enumerate() {
+            let command = Command::new(cl::CL_COMMAND_COMMAND_BUFFER_KHR, Work::Replay(replay));
+            let wait = last.as_ref().map_or(wait, std::slice::from_ref);
+            let wanted = want_event || number + 1 < count;
+            last = queue.enqueue(command, wait, false, wanted)?;
+            if number == 0 && count > 1 {
+                first = last.clone();
+            }
+        }
+        let event = last.filter(|_| want_event);
+        if let (Some(event), true) = (&event, queues.len() > 1) {
+            event.set_several_queues(first);
+        }
+        Ok(event)
+    }
+
+    /// Checks that queues can stand for those that the command buffer was created with.
+    fn check_enqueue(&self, queues: &[Ref<Queue>]) -> ClResult {
         ensure!(
-            Arc::ptr_eq(&queue.target.context, &self.queue.target.context),
-            cl::CL_INVALID_CONTEXT,
-            "the queue is of another context than the command buffer"
+            queues.len() == self.queues.len(),
+            cl::CL_INVALID_VALUE,
+            "the command buffer has {} queues",
+            self.queues.len()
         );
-        ensure!(
-            Arc::ptr_eq(&queue.target.device, &self.queue.target.device),
-            cl::CL_INVALID_DEVICE,
-            "the queue is of another device than the command buffer"
-        );
-        let replay = match replay.of_one_queue && !Arc::ptr_eq(queue, &self.queue) {
-            true => self.replay_of(queue)?,
-            false => replay,
-        };
-        queue.prepare_replay(&replay);
-        let kind = cl::CL_COMMAND_COMMAND_BUFFER_KHR;
-        queue.enqueue(
-            Command::new(kind, Work::Replay(replay)),
-            wait,
-            false,
-            want_event,
-        )
+        for (queue, own) in queues.iter().zip(&self.queues) {
+            ensure!(
+                Arc::ptr_eq(&queue.target.context, &own.target.context),
+                cl::CL_INVALID_CONTEXT,
+                "a queue is of another context than the command buffer"
+            );
+            ensure!(
+                Arc::ptr_eq(&queue.target.device, &own.target.device),
+                cl::CL_INVALID_DEVICE,
+                "a queue is of another device than the one in its place"
+            );
+        }
+        Ok(())
     }
 
     /// Returns true if every command is complete.

@@ -62,6 +62,8 @@ struct Partition {
 pub struct Device {
     /// An object that has it, and so is not named here.
     platform: Weak<dyn Any + Send + Sync>,
+    /// The device itself, unless it is a part of another.
+    itself: Weak<Object<Self>>,
     partition: Option<Partition>,
     /// The device of the back end.
     pub backend: Arc<dyn backend::Device>,
@@ -81,7 +83,10 @@ impl Device {
         platform: Weak<dyn Any + Send + Sync>,
         backend: Arc<dyn backend::Device>,
     ) -> Ref<Self> {
-        Object::new(Self::over(platform, backend, None))
+        Object::new_cyclic(|itself| Self {
+            itself: itself.clone(),
+            ..Self::over(platform, backend, None)
+        })
     }
 
     fn over(
@@ -93,6 +98,7 @@ impl Device {
         let language = features.language();
         Self {
             platform,
+            itself: Weak::new(),
             partition,
             backend,
             features,
@@ -149,6 +155,14 @@ impl Device {
     /// Returns the capabilities of the device.
     pub fn caps(&self) -> &Caps {
         self.backend.caps()
+    }
+
+    /// Returns the handle of the device of the platform that it is, or is a part of.
+    fn root_handle(&self) -> *const c_void {
+        match self.parent() {
+            Some(parent) => Arc::as_ptr(Self::root(parent)).cast(),
+            None => self.itself.as_ptr().cast(),
+        }
     }
 
     /// Returns the handle of the platform, or null once that is gone.
@@ -510,6 +524,9 @@ impl Device {
             }
             (cl::CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR, _) => out
                 .write(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE),
+            // Queues of one root device wait for one another there; others by way of the host.
+            (cl::CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR, _) => out.write(1 as cl_uint),
+            (cl::CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR, _) => out.write(self.root_handle()),
             (cl::CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR, _) => {
                 out.write(features::UPDATABLE_FIELDS)
             }

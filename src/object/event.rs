@@ -33,7 +33,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 const COMPLETE: cl_int = cl::CL_COMPLETE as cl_int;
 const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
@@ -148,6 +148,8 @@ pub struct Event {
     /// CL_EVENT_COMMAND_TYPE.
     pub command_type: cl_command_type,
     owner: Option<Arc<dyn Owner>>,
+    /// For the last of several commands, in several queues, that are one: the first of them, if that is another.
+    several: OnceLock<Option<Ref<Event>>>,
     state: Mutex<State, { rank::EVENT }>,
     changed: Condvar,
 }
@@ -228,6 +230,7 @@ impl Event {
             context,
             command_type,
             owner,
+            several: OnceLock::new(),
             state: Mutex::new(State {
                 stage,
                 watched: false,
@@ -335,6 +338,25 @@ impl Object<Event> {
     /// Returns CL_EVENT_COMMAND_EXECUTION_STATUS. Asking for it submits the command: applications
     /// poll.
     pub fn status(self: &Arc<Self>) -> cl_int {
+        let status = self.own_status();
+        match self.several.get() {
+            // It runs as soon as the first does.
+            Some(Some(first)) if status > RUNNING => first.status().max(RUNNING),
+            _ => status,
+        }
+    }
+
+    /// Makes it the event of commands in several queues, of which its own is the last and `first` the first.
+    pub fn set_several_queues(&self, first: Option<Ref<Event>>) {
+        let _ = self.several.set(first);
+    }
+
+    /// Returns true if it is the event of commands in several queues.
+    pub fn has_several_queues(&self) -> bool {
+        self.several.get().is_some()
+    }
+
+    fn own_status(self: &Arc<Self>) -> cl_int {
         let place = match self.stage() {
             Stage::Done(status) => return status,
             Stage::Pending => return if self.is_user() { SUBMITTED } else { QUEUED },
@@ -549,7 +571,10 @@ impl Object<Event> {
                 "the event has no queue with profiling",
             );
         }
-        let [queued, submit, start, end] = self.times()?;
+        let [mut queued, mut submit, mut start, end] = self.times()?;
+        if let Some(Some(first)) = self.several.get() {
+            [queued, submit, start, _] = first.times()?;
+        }
         match name {
             cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
             cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),

@@ -41,6 +41,7 @@ impl Info for Ref<Mem> {
 impl Info for Ref<Event> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         answer! { param, out;
+            CL_EVENT_COMMAND_QUEUE if self.has_several_queues() => std::ptr::null_mut::<std::ffi::c_void>(),
             CL_EVENT_COMMAND_QUEUE => self.owner().map_or(std::ptr::null_mut(), |owner| owner.handle()),
             CL_EVENT_CONTEXT => &self.context,
             CL_EVENT_COMMAND_TYPE => self.command_type,

@@ -2,12 +2,27 @@
 
 mod contract;
 mod errors;
+mod queues;
 mod updates;
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, code_name, create, info_value, ok, Buffer, Event, Kernel, Queue, Setup};
-use std::ffi::c_void;
+use pumice_tests::{
+    call, code_name, create, info_value, ok, platform, Buffer, Event, Kernel, Queue, Setup,
+};
+use std::ffi::{c_void, CStr};
 use std::ptr::{null, null_mut};
+
+/// A function of the platform.
+fn function<F: Copy>(name: &CStr) -> F {
+    let address = call!(clGetExtensionFunctionAddressForPlatform(
+        platform(),
+        name.as_ptr()
+    ));
+    assert!(!address.is_null(), "{name:?}");
+    assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
+    // SAFETY: the types of the headers are optional function pointers.
+    unsafe { (&raw const address).cast::<F>().read() }
+}
 
 macro_rules! functions {
     ($($field:ident: $type:ident = $name:literal;)*) => {
@@ -15,8 +30,8 @@ macro_rules! functions {
         pub struct Functions { $(pub $field: $type,)* }
 
         impl Functions {
-            fn new(setup: &Setup) -> Self {
-                Self { $($field: setup.function::<$type>($name),)* }
+            fn new() -> Self {
+                Self { $($field: function::<$type>($name),)* }
             }
         }
     };
@@ -40,6 +55,7 @@ functions! {
     memcpy: clCommandSVMMemcpyKHR_fn = c"clCommandSVMMemcpyKHR";
     svm_fill: clCommandSVMMemFillKHR_fn = c"clCommandSVMMemFillKHR";
     info: clGetCommandBufferInfoKHR_fn = c"clGetCommandBufferInfoKHR";
+    remap: clRemapCommandBufferKHR_fn = c"clRemapCommandBufferKHR";
     update: clUpdateMutableCommandsKHR_fn = c"clUpdateMutableCommandsKHR";
     command_info: clGetMutableCommandInfoKHR_fn = c"clGetMutableCommandInfoKHR";
 }
@@ -85,17 +101,75 @@ impl Recording {
         Self::with(setup, &setup.queue, 0)
     }
 
-    pub fn with(setup: &Setup, queue: &Queue, bits: cl_command_buffer_flags_khr) -> Self {
-        let functions = Functions::new(setup);
+    pub fn with(_: &Setup, queue: &Queue, bits: cl_command_buffer_flags_khr) -> Self {
+        Self::of(&[queue], bits)
+    }
+
+    /// A command buffer of several queues.
+    pub fn of(queues: &[&Queue], bits: cl_command_buffer_flags_khr) -> Self {
         let mut made = Self {
-            functions,
+            functions: Functions::new(),
             id: null_mut(),
         };
         let mut code = 1;
         let properties = flags(bits);
-        made.id = cb!(made, create(1, &queue.0, properties.as_ptr(), &mut code));
+        let queues: Vec<cl_command_queue> = queues.iter().map(|queue| queue.0).collect();
+        let (count, list) = (queues.len() as u32, queues.as_ptr());
+        made.id = cb!(made, create(count, list, properties.as_ptr(), &mut code));
         good(code);
         made
+    }
+
+    /// Records a launch for a queue, and returns its sync point.
+    pub fn launch_in(&self, queue: &Queue, kernel: &Kernel, size: usize, waits: &[u32]) -> u32 {
+        let mut point = 0;
+        let list = if waits.is_empty() {
+            null()
+        } else {
+            waits.as_ptr()
+        };
+        let (none, waits) = (null(), waits.len() as u32);
+        good(cb!(
+            self,
+            launch(
+                self.id,
+                queue.0,
+                none,
+                kernel.0,
+                1,
+                null(),
+                &size,
+                null(),
+                waits,
+                list,
+                &mut point,
+                null_mut()
+            )
+        ));
+        point
+    }
+
+    /// Records a fill with a word for a queue, and returns its sync point.
+    pub fn fill_in(&self, queue: &Queue, buffer: &Buffer, word: u32, size: usize) -> u32 {
+        let mut point = 0;
+        good(cb!(
+            self,
+            fill(
+                self.id,
+                queue.0,
+                null(),
+                buffer.0,
+                (&raw const word).cast(),
+                4,
+                0,
+                size,
+                0,
+                null(),
+                &mut point,
+                null_mut()
+            )
+        ));
+        point
     }
 
     /// Records a launch, and returns its sync point.
@@ -164,25 +238,7 @@ impl Recording {
 
     /// Records a fill with a word.
     pub fn fill(&self, buffer: &Buffer, word: u32, size: usize) -> u32 {
-        let mut point = 0;
-        good(cb!(
-            self,
-            fill(
-                self.id,
-                null_mut(),
-                null(),
-                buffer.0,
-                (&raw const word).cast(),
-                4,
-                0,
-                size,
-                0,
-                null(),
-                &mut point,
-                null_mut()
-            )
-        ));
-        point
+        self.fill_in(&Queue(null_mut()), buffer, word, size)
     }
 
     #[track_caller]

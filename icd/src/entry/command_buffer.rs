@@ -3,20 +3,21 @@
 use super::{enqueue, image};
 use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
-    self, cl_command_buffer_info_khr, cl_command_buffer_properties_khr,
+    self, cl_bool, cl_command_buffer_info_khr, cl_command_buffer_properties_khr,
     cl_command_buffer_update_type_khr, cl_command_properties_khr, cl_command_queue, cl_event,
     cl_mutable_command_info_khr, cl_mutable_command_khr, cl_sync_point_khr, cl_uint,
 };
 use pumice_runtime::command::buffer::Rect;
 use pumice_runtime::command::{self, Command, QueueTarget};
 use pumice_runtime::command_buffer::{property_bits, CommandBuffer, Dispatch, MutableCommand};
-use pumice_runtime::error::{ensure, ClResult};
+use pumice_runtime::error::{ensure, err, ClResult};
 use pumice_runtime::handle::{self, Object, Ref};
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::mem::Mem;
 use pumice_runtime::queue::Queue;
 use smallvec::SmallVec;
 use std::ffi::c_void;
+use std::sync::Arc;
 
 /// A pattern or colour that a command keeps.
 type Bytes = SmallVec<[u8; 16]>;
@@ -26,14 +27,9 @@ pub fn create(
     queues: In<cl_command_queue>,
     properties: In<cl_command_buffer_properties_khr>,
 ) -> ClResult<*mut c_void> {
-    ensure!(
-        count == 1 && !queues.is_null(),
-        cl::CL_INVALID_VALUE,
-        "a command buffer has one queue"
-    );
     let queues = abi::objects::<Queue>(count, queues)?;
     let properties = abi::properties(properties).unwrap_or_default();
-    abi::publish(CommandBuffer::new(&queues[0], properties))
+    abi::publish(CommandBuffer::new(queues, properties))
 }
 
 pub fn retain(buffer: Handle) -> ClResult {
@@ -58,17 +54,38 @@ pub fn enqueue(
 ) -> ClResult {
     let buffer = buffer.object::<CommandBuffer>()?;
     let queues = abi::optional_objects::<Queue>(num_queues, queues.input())?;
-    ensure!(
-        num_queues <= 1,
-        cl::CL_INVALID_VALUE,
-        "the command buffer has one queue"
-    );
-    let queue = queues.as_ref().and_then(|queues| queues.first());
     let waits = abi::wait_list(count, list)?;
-    if let Some(made) = buffer.enqueue(queue, &waits, !event.is_null())? {
+    if let Some(made) = buffer.enqueue(queues.as_deref(), &waits, !event.is_null())? {
         abi::publish_event(event, made);
     }
     Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn remap(
+    buffer: Handle,
+    automatic: cl_bool,
+    num_queues: cl_uint,
+    queues: In<cl_command_queue>,
+    num_handles: cl_uint,
+    handles: In<cl_mutable_command_khr>,
+    handles_ret: Out<cl_mutable_command_khr>,
+) -> ClResult<*mut c_void> {
+    let buffer = buffer.object::<CommandBuffer>()?;
+    let queues = abi::objects::<Queue>(num_queues, queues)?;
+    ensure!(
+        (num_handles == 0) == handles.is_null() && handles.is_null() == handles_ret.is_null(),
+        cl::CL_INVALID_VALUE,
+        "the handles and their number do not fit together"
+    );
+    let handles = handles.array(num_handles as usize).unwrap_or_default();
+    let handles: Vec<_> = (handles.into_iter())
+        .map(abi::object::<MutableCommand>)
+        .collect::<ClResult<_>>()
+        .or_else(|_| err(cl::CL_INVALID_VALUE, "a handle is not valid"))?;
+    let (copy, made) = buffer.remap(automatic != 0, queues, &handles)?;
+    handles_ret.set_all(made.iter().map(Object::handle));
+    abi::publish(Ok(copy))
 }
 
 pub fn get_info(
@@ -96,14 +113,14 @@ struct Place {
 }
 
 impl Place {
-    /// Returns the command buffer, once what all these calls have in common is checked.
-    fn check(&self) -> ClResult<Ref<CommandBuffer>> {
+    /// Returns the command buffer and the number of the queue, once what all these calls have in common is checked.
+    fn check(&self) -> ClResult<(Ref<CommandBuffer>, usize)> {
         let buffer = self.buffer.object::<CommandBuffer>()?;
-        ensure!(
-            self.queue.is_null(),
-            cl::CL_INVALID_COMMAND_QUEUE,
-            "commands are for the queue of the command buffer"
-        );
+        let queue = match self.queue.is_null() {
+            true => None,
+            false => Some(self.queue.object::<Queue>()?),
+        };
+        let queue = buffer.queue_number(queue.as_ref())?;
         ensure!(
             (self.count == 0) == self.list.is_null(),
             cl::CL_INVALID_SYNC_POINT_WAIT_LIST_KHR,
@@ -111,7 +128,7 @@ impl Place {
         );
         let waits = self.list.array(self.count as usize).unwrap_or_default();
         buffer.check_record(&waits)?;
-        Ok(buffer)
+        Ok((buffer, queue))
     }
 
     /// Records a command, which has no properties, and no handle.
@@ -119,7 +136,7 @@ impl Place {
         self,
         recipe: impl Fn(&QueueTarget) -> ClResult<Command> + Send + Sync + 'static,
     ) -> ClResult {
-        let buffer = self.check()?;
+        let (buffer, queue) = self.check()?;
         ensure!(
             self.properties.get().is_none_or(|first| first == 0),
             cl::CL_INVALID_VALUE,
@@ -130,7 +147,7 @@ impl Place {
             cl::CL_INVALID_VALUE,
             "the command cannot be updated"
         );
-        self.point.set(buffer.record(Box::new(recipe))?);
+        self.point.set(buffer.record(queue, Arc::new(recipe))?);
         Ok(())
     }
 }
@@ -274,8 +291,8 @@ records! {
         global: In<usize>,
         local: In<usize>
     ) place => {
-        let buffer = place.check()?;
-        let kernel = enqueue::kernel_for(&buffer.queue, kernel)?;
+        let (buffer, queue) = place.check()?;
+        let kernel = enqueue::kernel_for(&buffer.queues[queue], kernel)?;
         ensure!(
             (1..=3).contains(&dims),
             cl::CL_INVALID_WORK_DIMENSION,
@@ -285,7 +302,7 @@ records! {
         let dispatch = Dispatch::new(&kernel, dims, sizes);
         let properties = abi::known_properties(place.properties, property_bits)?;
         let want_handle = !place.handle.is_null();
-        let (point, made) = buffer.record_dispatch(dispatch, properties, want_handle)?;
+        let (point, made) = buffer.record_dispatch(queue, dispatch, properties, want_handle)?;
         place.point.set(point);
         if let Some(made) = made {
             place.handle.set(Object::handle(&made));

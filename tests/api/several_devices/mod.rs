@@ -1,5 +1,6 @@
 //! Contexts with several devices. Skipped where there is one: `ci/test` offers lavapipe twice.
 
+mod command_buffers;
 mod images;
 mod parts;
 mod pipes;
