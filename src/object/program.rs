@@ -19,6 +19,7 @@ use crate::compile::{self, Executable, Linkable, SpirvModule};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
+use parking_lot::Condvar;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ pub struct Program {
     binaries: Vec<Option<Binary>>,
     /// One a device.
     builds: Mutex<Vec<DeviceBuild>, { rank::PROGRAM }>,
+    /// Signalled at the end of a build for a device.
+    built: Condvar,
     spec_constants: parking_lot::Mutex<Vec<(u32, Vec<u8>)>>,
     kernels: AtomicUsize,
     released: Arc<Released>,
@@ -116,6 +119,7 @@ fn make(
         origin,
         binaries,
         builds: Mutex::new(builds),
+        built: Condvar::new(),
         spec_constants: parking_lot::Mutex::default(),
         kernels: AtomicUsize::new(0),
         released: Arc::default(),

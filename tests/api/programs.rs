@@ -7,7 +7,7 @@ use pumice_tests::sys::*;
 use pumice_tests::{
     call, create, create_fails, fails, info, info_text, info_value, ok, user_data, Program, Setup,
 };
-use std::ffi::{c_char, CString};
+use std::ffi::{c_char, c_void, CString};
 use std::ptr::{null, null_mut};
 
 const ADD: &str = "kernel void add(global int *p, int n) { p[get_global_id(0)] += n; }";
@@ -179,6 +179,27 @@ fn wrong_creation_and_builds() {
         None,
         null_mut()
     ));
+}
+
+extern "C" fn built(_: cl_program, _: *mut c_void) {}
+
+/// Applications give a callback and do not wait for it: UnitCL of the oneAPI construction kit, pocl's tests.
+#[test]
+fn a_kernel_waits_for_the_build_of_its_program() {
+    let setup = Setup::new();
+    for n in 0..4 {
+        // No build before had this source.
+        let program = setup.program(&format!("{ADD}\nconstant int not_cached = {n};"));
+        ok!(clBuildProgram(
+            program.0,
+            0,
+            null(),
+            null(),
+            Some(built),
+            null_mut()
+        ));
+        check_add(&setup, &program, 6);
+    }
 }
 
 #[test]

@@ -93,6 +93,7 @@ impl Program {
             let options = std::mem::take(&mut build.options);
             *build = DeviceBuild { options, ..built };
         }
+        self.built.notify_all();
     }
 
     fn build_device(&self, index: usize, options: &BuildOptions) -> DeviceBuild {
@@ -198,6 +199,7 @@ impl Program {
                 build.log += "the build ended by a defect of the driver\n";
             }
         }
+        self.built.notify_all();
     }
 }
 

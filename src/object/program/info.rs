@@ -14,10 +14,16 @@ use std::sync::Arc;
 
 impl Program {
     /// Returns the executables with their devices, and how they were built. Fails if there is none.
+    /// Waits for builds in progress: applications that get a callback at the end of a build make
+    /// kernels before that, as many drivers build within clBuildProgram all the same.
     pub(in crate::object) fn executables(
         &self,
     ) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, Rules)>> {
-        let builds = self.builds.lock();
+        let mut builds = self.builds.lock();
+        let in_progress = |build: &DeviceBuild| build.status == cl::CL_BUILD_IN_PROGRESS;
+        while builds.iter().any(in_progress) {
+            builds.wait(&self.built);
+        }
         let found: Vec<_> = self
             .devices
             .iter()
