@@ -55,6 +55,7 @@ pub enum Quirk {
     UsedLists,
     DeviceQueues,
     LocalTypes,
+    LoneVariables,
     LostLines,
     LongArrays,
     WideIntegers,
@@ -605,6 +606,17 @@ pub static TABLE: &[Row] = &[
                one byte long (LLVM's pull request 202047). It is given an initial value, with which it \
                keeps its own (`local_types`).",
         test: "local_memory::arrays_keep_their_sizes",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::LoneVariables,
+        name: "lone-variables",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "The variables of a module without functions are left out. It gets a function \
+               (`lone_variables`).",
+        test: "linking::variables_alone",
         fails_on: CLANG_22,
         again: "2027-05",
     },

@@ -193,6 +193,27 @@ fn arguments_of_what_was_read() {
     assert_eq!(name, "count");
 }
 
+/// A module of variables alone, which another one uses.
+#[test]
+fn variables_alone() {
+    let setup = Setup::new();
+    let program = |source: &str| {
+        let program = setup.program(source);
+        compile(&setup, &program);
+        program
+    };
+    let user = program(
+        "extern constant int offset;
+        extern constant int table[3];
+        kernel void add(global int *p, int n) { p[get_global_id(0)] = n + offset + table[1]; }",
+    );
+    let offset = program("constant int offset = 3;");
+    let table = program("constant int table[3] = {7, 8, 9};");
+    for inputs in [[&user, &offset, &table], [&table, &offset, &user]] {
+        check_add(&setup, &link(&setup, c"", &inputs), 16);
+    }
+}
+
 /// References that the application has of a program, as the callback of its link sees them.
 static REFERENCES: AtomicU32 = AtomicU32::new(0);
 

@@ -20,7 +20,7 @@ use super::toolchain::Toolchain;
 use super::Prepared;
 use crate::compile::fixups::{
     crash_reports, cut_alignments, device_queues, finite_numbers, lines, local_types,
-    lost_truncations, wide_integers,
+    lone_variables, lost_truncations, wide_integers,
 };
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
@@ -101,8 +101,9 @@ const FIRST: Attempt = Attempt {
 };
 
 /// The attempts with clang alone. Each makes SPIR-V. Where that shows that variables in local
-/// memory lost their types (`fixups/local_types.rs`), it makes IR with initial values, and SPIR-V of
-/// that: three starts. With `-g` it makes the IR at once, and writes the lines into it
+/// memory lost their types (`fixups/local_types.rs`), or that there is no function without which
+/// there are no variables (`fixups/lone_variables.rs`), it makes IR with initial values or a
+/// function, and SPIR-V of that: three starts. With `-g` it makes the IR at once, and writes the lines into it
 /// (`fixups/lines.rs`).
 pub const OWN_TARGET: [Attempt; 6] = [
     Attempt { starts: 3, ..FIRST },
@@ -417,7 +418,9 @@ fn run_own_target(
         let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
         let object = input.run(toolchain, options, &args, log)?;
         let words = own_words_of(toolchain, &object, options, log)?;
-        if !has(Quirk::LocalTypes) || !local_types::doubtful(&words) {
+        let local = has(Quirk::LocalTypes) && local_types::doubtful(&words);
+        let lone = has(Quirk::LoneVariables) && lone_variables::perhaps_lost(&words);
+        if !local && !lone {
             return Ok(words);
         }
         quiet = &["-w"];
@@ -427,6 +430,9 @@ fn run_own_target(
     let mut ir = String::from_utf8_lossy(&optimised).into_owned();
     if has(Quirk::LocalTypes) {
         ir = local_types::initialised(&ir);
+    }
+    if has(Quirk::LoneVariables) {
+        ir = lone_variables::with_function(&ir);
     }
     if blocks {
         ir = device_queues::without_pointers(&ir);

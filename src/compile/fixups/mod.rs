@@ -11,6 +11,7 @@
 //! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lost_truncations` | truncations are lost between other conversions | IR after the passes |
+//! | `lone_variables` | variables of a module without functions are left out | IR after the passes |
 //! | `cut_alignments` | alignments of more than 128 bytes are 0 | the SPIR-V |
 //! | `finite_numbers` | numbers that may be reassociated are claimed to be finite | the SPIR-V |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
@@ -27,6 +28,7 @@ pub mod finite_numbers;
 pub mod lifecycle;
 pub mod lines;
 pub mod local_types;
+pub mod lone_variables;
 pub mod long_arrays;
 pub mod lost_truncations;
 pub mod missing_inlines;
