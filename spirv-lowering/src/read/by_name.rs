@@ -137,6 +137,24 @@ fn collective(name: &str, scalar: Scalar) -> Option<(GroupOp, bool)> {
     Some((kind(arith), rest.starts_with("logical_")))
 }
 
+/// Returns the built-in variable that a work-item function returns.
+fn work_item_variable(name: &str) -> Option<BuiltIn> {
+    Some(match name {
+        "get_work_dim" => BuiltIn::WorkDim,
+        "get_global_size" => BuiltIn::GlobalSize,
+        "get_global_id" => BuiltIn::GlobalInvocationId,
+        "get_local_size" => BuiltIn::WorkgroupSize,
+        "get_enqueued_local_size" => BuiltIn::EnqueuedWorkgroupSize,
+        "get_local_id" => BuiltIn::LocalInvocationId,
+        "get_num_groups" => BuiltIn::NumWorkgroups,
+        "get_group_id" => BuiltIn::WorkgroupId,
+        "get_global_offset" => BuiltIn::GlobalOffset,
+        "get_global_linear_id" => BuiltIn::GlobalLinearId,
+        "get_local_linear_id" => BuiltIn::LocalInvocationIndex,
+        _ => return None,
+    })
+}
+
 fn rmw(name: &str, scalar: Scalar) -> Option<RmwOp> {
     let float = scalar.ty.is_float();
     Some(match name {
@@ -175,6 +193,9 @@ impl Body<'_, '_> {
         }
         let (base, code) = demangle(name).unwrap_or((name, ""));
         let base = base.strip_prefix("pumice_").unwrap_or(base);
+        if let Some(which) = work_item_variable(base) {
+            return self.variable_call(which as u32, inst, ty, id);
+        }
         let args = inst.rest(3);
         if base.contains("image_") || base.contains("_image") {
             return self.image_call(base, inst, ty, id);
@@ -610,7 +631,14 @@ impl Body<'_, '_> {
         let text = rest.get(..end).unwrap_or("");
         let by_name = |name: &str| name.parse::<BuiltIn>().ok().map(|b| b as u32);
         let which = by_name(text).or_else(|| by_name(text.trim_end_matches(['i', 'v', 'j', 'm'])));
-        let Some(which) = which else { return Ok(false) };
+        match which {
+            Some(which) => self.variable_call(which, inst, ty, id),
+            None => Ok(false),
+        }
+    }
+
+    /// Translates a call that returns a component of a built-in variable.
+    fn variable_call(&mut self, which: u32, inst: &Instruction, ty: TyId, id: u32) -> Result<bool> {
         let components = self.builtin_components(which)?;
         let value = match inst.words.get(3) {
             Some(&index) => {

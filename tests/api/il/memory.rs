@@ -488,6 +488,47 @@ fn builtin_variables() {
     assert_eq!(out.one::<u64>(3), 4);
 }
 
+/// OpenCL C's functions of work-items under their mangled names, as Julia's compiler leaves them.
+#[test]
+fn work_item_functions() {
+    let setup = Setup::new();
+    let il = Il::new(
+        "%d = in u32 0
+         %n = OpFunctionCall %u64 %sizes %d
+         out 0 u64 %n
+         %none = OpFunctionCall %u64 %sizes %u32_7
+         out 1 u64 %none
+         %dim = OpFunctionCall %u32 %dims
+         out 2 u32 %dim
+         %group = OpFunctionCall %u64 %groups %u32_0
+         out 3 u64 %group",
+    )
+    .decorated(
+        "OpDecorate %sizes LinkageAttributes \"_Z15get_global_sizej\" Import
+         OpDecorate %dims LinkageAttributes \"_Z12get_work_dimv\" Import
+         OpDecorate %groups LinkageAttributes \"_Z12get_group_idj\" Import",
+    )
+    .with(
+        "%of_dim = OpTypeFunction %u64 %u32
+         %of_none = OpTypeFunction %u32",
+    )
+    .imports(
+        "%sizes = OpFunction %u64 None %of_dim
+         %sizes_d = OpFunctionParameter %u32
+         OpFunctionEnd
+         %groups = OpFunction %u64 None %of_dim
+         %groups_d = OpFunctionParameter %u32
+         OpFunctionEnd
+         %dims = OpFunction %u32 None %of_none
+         OpFunctionEnd",
+    );
+    let out = il.run(&setup, &Data::new().put(0, &[0u32]));
+    assert_eq!(out.one::<u64>(0), 1);
+    assert_eq!(out.one::<u64>(1), 1);
+    assert_eq!(out.one::<u32>(2), 1);
+    assert_eq!(out.one::<u64>(3), 0);
+}
+
 /// Kernel arguments by value: structures, pointers to structures, vectors, small and large scalars.
 #[test]
 fn arguments_by_value() {
