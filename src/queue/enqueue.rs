@@ -86,9 +86,30 @@ impl Object<Queue> {
         Ok(event.filter(|_| want_event))
     }
 
-    /// Resolves the dependencies of a command, and does what follows from that.
+    /// Encodes a command that has nothing to wait for, or does what follows from its dependencies.
     #[inline]
     fn take_turn(self: &Arc<Self>, request: &Request<'_>, command: &Command) -> Turn<'_> {
+        let state = self.state.lock();
+        let work = &command.work;
+        if request.wait.is_empty()
+            && state.pending.is_empty()
+            && self.waits_for_nothing(&state, work)
+            && self.is_prepared(work)
+            && (!request.blocking || self.is_idle_for(&state, work) || !self.is_for_the_host(work))
+        {
+            return self.encode_request(request, command, state, Ready::default());
+        }
+        self.resolve_turn(request, command, state)
+    }
+
+    /// Resolves the dependencies of a command, and does what follows from that.
+    #[inline(never)]
+    fn resolve_turn<'a>(
+        self: &'a Arc<Self>,
+        request: &Request<'_>,
+        command: &Command,
+        mut state: MutexGuard<'a, QueueState>,
+    ) -> Turn<'a> {
         let context = &self.target.context;
         let wait = request.wait;
         if !wait.iter().all(|e| Arc::ptr_eq(&e.context, context)) {
@@ -100,22 +121,12 @@ impl Object<Queue> {
         let mut flushed = 0;
         let mut waited = 0;
         loop {
-            let state = self.state.lock();
             let must_pend = if state.in_order() {
                 !state.pending.is_empty()
             } else {
                 state.pending.barrier().is_some()
             };
-            let resolved = if wait.is_empty()
-                && !must_pend
-                && state.pending.is_empty()
-                && self.waits_for_nothing(&state, &command.work)
-            {
-                Resolved::Ready(Ready::default())
-            } else {
-                self.resolve(&state, wait, wait.len(), &command.work)
-            };
-            match resolved {
+            match self.resolve(&state, wait, wait.len(), &command.work) {
                 Resolved::Flush(queue, value) => {
                     drop(state);
                     queue.flush();
@@ -126,6 +137,7 @@ impl Object<Queue> {
                             "a queue that is waited for cannot be submitted",
                         ));
                     }
+                    state = self.state.lock();
                 }
                 Resolved::Failed => {
                     drop(state);
@@ -147,6 +159,7 @@ impl Object<Queue> {
                         if let Err(error) = self.wait_until_idle(state, &points, None) {
                             return Turn::Over(Err(error));
                         }
+                        state = self.state.lock();
                         continue;
                     }
                     ready.points.clear();
@@ -165,9 +178,14 @@ impl Object<Queue> {
         ready: &Ready,
         work: &Work,
     ) -> Option<SmallVec<[Point; 2]>> {
-        let unmeasured = !self.measuring && matches!(work, Work::Map { .. });
-        let idle = ready.points.is_empty() && (unmeasured || state.idle());
+        let idle = ready.points.is_empty() && self.is_idle_for(state, work);
         (!idle && self.is_for_the_host(work)).then(|| ready.points.clone())
+    }
+
+    /// Returns true if the host may do a command now: nothing recorded is incomplete, or it is a map that nobody measures.
+    #[inline]
+    fn is_idle_for(&self, state: &QueueState, work: &Work) -> bool {
+        (!self.measuring && matches!(work, Work::Map { .. })) || state.idle()
     }
 
     /// Waits, without the lock, until all recorded commands are complete, and for points of other

@@ -12,6 +12,8 @@ use std::marker::PhantomData;
 /// the exceptions that had been raised by then.
 pub struct FloatMode {
     before: Registers,
+    /// The mode was another.
+    changed: bool,
     /// Keeps it on its thread.
     _thread: PhantomData<*const ()>,
 }
@@ -22,11 +24,13 @@ impl FloatMode {
     pub fn standard() -> Self {
         let before = Registers::read();
         let standard = before.standard();
-        if before.differs(standard) {
+        let changed = before != standard;
+        if changed {
             standard.write();
         }
         Self {
             before,
+            changed,
             _thread: PhantomData,
         }
     }
@@ -40,7 +44,7 @@ impl FloatMode {
 impl Drop for FloatMode {
     #[inline]
     fn drop(&mut self) {
-        if Registers::read().differs(self.before) {
+        if self.changed || self.before.raised_more() {
             self.before.write();
         }
     }
@@ -48,7 +52,7 @@ impl Drop for FloatMode {
 
 /// The control registers.
 #[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Registers {
     /// The register of vectors: control, and the exceptions that were raised.
     mxcsr: u32,
@@ -87,9 +91,15 @@ impl Registers {
         }
     }
 
+    /// Returns true if exceptions were raised since these were read, in the standard mode.
     #[inline]
-    fn differs(self, other: Self) -> bool {
-        self.mxcsr != other.mxcsr || self.x87 != other.x87
+    fn raised_more(self) -> bool {
+        let mut mxcsr = 0u32;
+        // SAFETY: the instruction writes the given word alone.
+        unsafe {
+            std::arch::asm!("stmxcsr [{}]", in(reg) &mut mxcsr, options(nostack, preserves_flags));
+        }
+        mxcsr != self.mxcsr
     }
 
     #[cold]
@@ -107,7 +117,7 @@ impl Registers {
 
 /// The control register, FPCR, and the exceptions that were raised, FPSR.
 #[cfg(target_arch = "aarch64")]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Registers {
     control: u64,
     raised: u64,
@@ -133,9 +143,10 @@ impl Registers {
         Self { control: 0, ..self }
     }
 
+    /// Returns true if exceptions were raised since these were read, in the standard mode.
     #[inline]
-    fn differs(self, other: Self) -> bool {
-        self.control != other.control || self.raised != other.raised
+    fn raised_more(self) -> bool {
+        Self::read().raised != self.raised
     }
 
     #[cold]
@@ -152,7 +163,7 @@ impl Registers {
 
 /// Not known for this processor.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Registers;
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -165,7 +176,7 @@ impl Registers {
         self
     }
 
-    fn differs(self, _: Self) -> bool {
+    fn raised_more(self) -> bool {
         false
     }
 
