@@ -234,3 +234,104 @@ fn many_commands() {
     assert!(start.elapsed() < GRACE);
     assert_eq!(setup.read::<u32>(&buffer, 64), [10_000; 64]);
 }
+
+const ROWS: &str = "
+kernel void rows(read_only image2d_t from, write_only image2d_t to) {
+    int2 at = (int2)(get_global_id(0), get_global_id(1));
+    write_imageui(to, at, read_imageui(from, at) + 1);
+}";
+
+/// Images over buffers are those of the queue that a replay runs in.
+#[test]
+fn images_over_buffers() {
+    let setup = Setup::new();
+    if info_value!(u32, clGetDeviceInfo(setup.device), CL_DEVICE_IMAGE_SUPPORT) == 0 {
+        return;
+    }
+    let format = cl_image_format {
+        image_channel_order: CL_RGBA,
+        image_channel_data_type: CL_UNSIGNED_INT8,
+    };
+    let (from, to) = (setup.buffer_of(&[4u8; 1024]), setup.buffer_of(&[0u8; 1024]));
+    let image = |over: &Buffer| {
+        // SAFETY: all zeros are a description.
+        let mut desc: cl_image_desc = unsafe { std::mem::zeroed() };
+        desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+        (desc.image_width, desc.image_height, desc.image_row_pitch) = (16, 16, 64);
+        desc.buffer = over.0;
+        let flags = CL_MEM_READ_WRITE;
+        Buffer(create!(clCreateImage(
+            setup.context.0,
+            flags,
+            &format,
+            &desc,
+            null_mut()
+        )))
+    };
+    let (source, target) = (image(&from), image(&to));
+    let kernel = setup.kernel_of(ROWS, "rows");
+    kernel.set_buffer(0, &source).set_buffer(1, &target);
+    let bits = CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR;
+    let recording = Recording::with(&setup, &setup.queue, bits);
+    recording.launch(&kernel, &[16, 16], &[]);
+    recording.copy(&to, &from, 1024);
+    recording.finalize();
+    let other = setup.new_queue(0);
+    let mut last: Option<Event> = None;
+    for n in 0..6 {
+        let waits: Vec<cl_event> = last.iter().map(|event| event.0).collect();
+        let queue = (n % 2 == 1).then_some(&other);
+        last = Some(recording.replay_event(queue, &waits));
+    }
+    assert_eq!(wait(last.as_ref().expect("one")), 0);
+    assert_eq!(setup.read::<u8>(&from, 1024), [10; 1024]);
+}
+
+const BESIDE: &str = "
+kernel void child(global uint *p) { p[get_global_id(0)] += 1; }
+kernel void parent(global uint *p) {
+    enqueue_kernel(get_default_queue(), CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(64), ^{
+        p[get_global_id(0)] += 2;
+    });
+}";
+
+/// Replays that pause for their children do not hold up other queues, and their events come in order.
+#[test]
+fn pauses_hold_up_nobody() {
+    let setup = Setup::new();
+    let list = [
+        u64::from(CL_QUEUE_PROPERTIES),
+        CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+        0,
+    ];
+    let _children = Queue(create!(clCreateCommandQueueWithProperties(
+        setup.context.0,
+        setup.device,
+        list.as_ptr()
+    )));
+    let program = setup.try_build(BESIDE, "-cl-std=CL3.0").expect("a program");
+    let (parent, child) = (
+        setup.kernel(&program, "parent"),
+        setup.kernel(&program, "child"),
+    );
+    let (ours, theirs) = (setup.buffer_of(&[0u32; 64]), setup.buffer_of(&[0u32; 64]));
+    parent.set_buffer(0, &ours);
+    child.set_buffer(0, &ours);
+    let recording = Recording::new(&setup);
+    for _ in 0..4 {
+        let point = recording.launch(&parent, &[1], &[]);
+        recording.launch(&child, &[64], &[point]);
+    }
+    recording.finalize();
+    let other = setup.new_queue(0);
+    let events: Vec<Event> = (0..5).map(|_| recording.replay_event(None, &[])).collect();
+    child.set_buffer(0, &theirs);
+    for _ in 0..10 {
+        other.enqueue(&child, &[64], None);
+        ok!(clFinish(other.0));
+    }
+    assert_eq!(wait(&events[4]), 0);
+    assert!(events.iter().all(|event| status(event) == 0));
+    assert_eq!(setup.read::<u32>(&ours, 64), [60; 64]);
+    assert_eq!(setup.read::<u32>(&theirs, 64), [10; 64]);
+}
