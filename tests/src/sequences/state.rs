@@ -2,6 +2,7 @@
 //!
 //! The threads of a program have a [`State`] each, with one table of objects. Nobody holds it in a call that may wait.
 
+use super::calls::recorded;
 use crate::{call, code_name};
 use opencl_sys as sys;
 use std::collections::BTreeMap;
@@ -29,6 +30,8 @@ pub enum Kind {
     Kernel,
     /// An event.
     Event,
+    /// A command buffer.
+    CommandBuffer,
 }
 
 /// An object that lives: its handle, and the program's references.
@@ -144,14 +147,69 @@ unsafe impl Send for State {}
 /// Errors that the specification names outside of an entry point's list: in what it says of its arguments.
 const BESIDES: &str = "clCreateImage CL_INVALID_IMAGE_DESCRIPTOR";
 
+/// Calls on command buffers: each has the errors of another entry point, and others.
+const RECORDED: [(&str, &str, &[&str]); 10] = [
+    (
+        "clCreateCommandBufferKHR",
+        "clFlush",
+        &["CL_INVALID_CONTEXT", "CL_INVALID_VALUE"],
+    ),
+    ("clRetainCommandBufferKHR", "", &[]),
+    ("clReleaseCommandBufferKHR", "", &[]),
+    ("clFinalizeCommandBufferKHR", "", &["CL_INVALID_OPERATION"]),
+    (
+        "clEnqueueCommandBufferKHR",
+        "clEnqueueMarkerWithWaitList",
+        &[
+            "CL_INVALID_OPERATION",
+            "CL_INVALID_VALUE",
+            "CL_INVALID_DEVICE",
+        ],
+    ),
+    ("clGetCommandBufferInfoKHR", "", &["CL_INVALID_VALUE"]),
+    (
+        "clCommandCopyBufferKHR",
+        "clEnqueueCopyBuffer",
+        &["CL_INVALID_OPERATION"],
+    ),
+    (
+        "clCommandFillBufferKHR",
+        "clEnqueueFillBuffer",
+        &["CL_INVALID_OPERATION"],
+    ),
+    (
+        "clCommandFillImageKHR",
+        "clEnqueueFillImage",
+        &["CL_INVALID_OPERATION"],
+    ),
+    (
+        "clCommandNDRangeKernelKHR",
+        "clEnqueueNDRangeKernel",
+        &["CL_INVALID_OPERATION", "CL_INVALID_VALUE"],
+    ),
+];
+
+/// The errors that all of these have.
+const OF_RECORDED: [&str; 4] = [
+    "CL_INVALID_COMMAND_BUFFER_KHR",
+    "CL_INVALID_SYNC_POINT_WAIT_LIST_KHR",
+    "CL_OUT_OF_RESOURCES",
+    "CL_OUT_OF_HOST_MEMORY",
+];
+
 /// Which errors an entry point may give.
-fn listed(name: &str) -> impl Iterator<Item = &'static str> + '_ {
+pub(super) fn listed(name: &str) -> impl Iterator<Item = &'static str> + '_ {
+    let recorded = RECORDED.iter().find(|(known, ..)| *known == name);
+    let of = recorded.map_or(name, |(_, of, _)| of);
     let all = include_str!("../../errors/specification.txt").lines();
     let all = all.chain(BESIDES.lines());
-    all.filter_map(move |line| {
+    let all = all.filter_map(move |line| {
         let mut words = line.split(' ');
-        (words.next() == Some(name)).then(|| words.next()).flatten()
-    })
+        (words.next() == Some(of)).then(|| words.next()).flatten()
+    });
+    let own = recorded.map_or(&[][..], |(.., own)| own).iter();
+    let common = OF_RECORDED.iter().filter(move |_| recorded.is_some());
+    all.chain(own.copied()).chain(common.copied())
 }
 
 impl State {
@@ -342,6 +400,7 @@ impl State {
         for (start, _, context) in shared {
             call!(clSVMFree(context, start));
         }
+        recorded::end(&mut self);
         kinds! {
             Kernel clGetKernelInfo CL_KERNEL_REFERENCE_COUNT clReleaseKernel;
             Program clGetProgramInfo CL_PROGRAM_REFERENCE_COUNT clReleaseProgram;
