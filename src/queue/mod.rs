@@ -484,7 +484,9 @@ impl Owner for Object<Queue> {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.state.get_mut().submit();
+        let state = self.state.get_mut();
+        state.submit();
+        state.close();
     }
 }
 

@@ -265,6 +265,18 @@ impl QueueState {
         Ok(())
     }
 
+    /// Returns the host executor.
+    #[cfg(test)]
+    pub fn executor(&self) -> &Arc<Executor> {
+        &self.executor
+    }
+
+    /// Ends the threads of the executors, when they have done what is posted.
+    pub fn close(&self) {
+        let bringing = self.bringing.iter();
+        bringing.chain([&self.executor]).for_each(|e| e.close());
+    }
+
     /// Posts a task that copies contents to an executor of its own.
     pub fn post_bring(&mut self, task: Task) -> ClResult {
         let progress = &self.progress;

@@ -23,8 +23,12 @@ use std::time::{Duration, Instant};
 /// Waits that block at once after others that polled in vain, at most.
 const MOST_PATIENCE: u32 = 32;
 
-/// The shortest and longest pause between two looks at an event that is waited for: nothing wakes those who wait for one.
-const PAUSES: [Duration; 2] = [Duration::from_micros(3), Duration::from_micros(100)];
+/// How long a wait for an event looks at it without a pause: the shortest sleep takes half of that, and nothing wakes those
+/// who wait for an event.
+const EVENT_SPIN: Duration = Duration::from_micros(100);
+
+/// The longest pause between two looks at an event that is waited for.
+const EVENT_PAUSE: Duration = Duration::from_micros(100);
 
 /// A value between two of the semaphore: the device sets the event when it is reached.
 #[derive(Clone, Copy)]
@@ -192,7 +196,10 @@ impl VulkanTimeline {
                 return Ok(false);
             }
             self.look_for_loss(&mut looked)?;
-            std::thread::sleep((began.elapsed() / 16).clamp(PAUSES[0], PAUSES[1]));
+            match began.elapsed() {
+                waited if waited < EVENT_SPIN => std::thread::yield_now(),
+                waited => std::thread::sleep((waited / 16).min(EVENT_PAUSE)),
+            }
         }
         Ok(true)
     }

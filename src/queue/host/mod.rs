@@ -1,6 +1,7 @@
 //! The host executor of a queue: what has to be done on the host after the device has done its part.
 //!
-//! It has one thread, started when there is something to do and ended when there has been nothing for a while. Tasks come
+//! It has one thread, started when there is something to do and ended when there has been nothing for a while, or when the
+//! queue is gone. Tasks come
 //! submitted; the thread waits for the timeline, does the task's work, completes its event and runs callbacks. Tasks are done
 //! in the order of the timeline ([`Due`]), those with a sequence number in that order too, which is what keeps the visible
 //! completion of an in-order queue in order. The thread holds no lock while it waits or calls back. A task that panics fails,
@@ -221,6 +222,8 @@ struct Inbox {
     expected: Option<Instant>,
     /// Tasks that will come when their batch is submitted, for which the thread stays.
     promised: usize,
+    /// The queue is gone.
+    closed: bool,
 }
 
 /// The executor of a queue.
@@ -271,16 +274,23 @@ impl Executor {
         self.arrived.notify_one();
     }
 
-    /// Waits for tasks. Returns none when none has come for a while: the thread ends.
+    /// Ends the thread when it has done what is posted.
+    pub fn close(&self) {
+        self.inbox.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Waits for tasks. Returns none when none will come, or none has come for a while: the thread ends.
     fn receive(&self) -> Vec<Task> {
         let mut inbox = self.inbox.lock();
         loop {
             if !inbox.tasks.is_empty() {
                 return std::mem::take(&mut inbox.tasks);
             }
-            let timed_out = self.arrived.wait_for(&mut inbox, IDLE).timed_out();
+            let timed_out = !inbox.closed && self.arrived.wait_for(&mut inbox, IDLE).timed_out();
             let expected = inbox.expected.is_some_and(|at| at.elapsed() < IDLE);
-            if timed_out && !expected && inbox.promised == 0 && inbox.tasks.is_empty() {
+            let over = inbox.closed || timed_out && !expected && inbox.promised == 0;
+            if over && inbox.tasks.is_empty() {
                 inbox.thread = false;
                 return Vec::new();
             }

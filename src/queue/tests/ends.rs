@@ -24,6 +24,20 @@ fn freeing() -> usize {
     threads.flatten().filter(named).count()
 }
 
+/// Without an end, the thread would stay for two seconds: hundreds of them in a program that makes queues all the time.
+#[test]
+fn the_host_thread_ends_with_its_queue() {
+    let bench = Bench::new(Reach::Cached);
+    let queue = bench.queue(0);
+    let executor = Arc::downgrade(queue.state.lock().executor());
+    executor.upgrade().unwrap().start().unwrap();
+    assert!(executor.strong_count() > 1);
+    drop(queue);
+    let began = Instant::now();
+    eventually("the thread ends", || executor.strong_count() == 0);
+    assert!(began.elapsed() < Duration::from_millis(1500));
+}
+
 #[test]
 fn one_thread_ends_all_objects() {
     let bench = Bench::new(Reach::Cached);
