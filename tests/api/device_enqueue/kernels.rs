@@ -1,9 +1,10 @@
 //! Tests of enqueued kernels: captures, local memory, ranges, events, order, errors, depth.
 
 use super::{able, device_queue, on_device, over, status, OnDevice, KERNELS};
+use crate::command_buffers::Recording;
 use pumice_tests::process::resident;
 use pumice_tests::sys::*;
-use pumice_tests::{fails, info_value, ok, Event};
+use pumice_tests::{call, fails, info_value, ok, Event};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
@@ -461,6 +462,34 @@ fn children_that_fail() {
         kernel.set(2, 3i32).set(3, 3i32);
     });
     assert_eq!(words, [40, 0]);
+}
+
+/// A replay fails with a child of its kernels, and what comes after that is not done.
+#[test]
+fn replays_whose_children_fail() {
+    let Some(on) = kernels("", 0) else { return };
+    let (words, other) = (on.buffer(&[9; 4]), on.buffer(&[5; 4]));
+    let kernel = on.kernel("too_much");
+    kernel.set_buffer(1, &words);
+    let recording = Recording::new(&on.setup);
+    recording.launch(&kernel, &[1], &[]);
+    recording.copy(&words, &other, 16);
+    recording.finalize();
+    for _ in 0..2 {
+        let event = recording.replay_event(None, &[]);
+        call!(clWaitForEvents(1, &event.0));
+        assert_eq!(status(event.0), CL_OUT_OF_RESOURCES);
+        ok!(clFinish(on.setup.queue.0));
+        assert_eq!(on.setup.read::<i32>(&words, 4), [0, 9, 9, 1]);
+        assert_eq!(on.setup.read::<i32>(&other, 4), [5; 4]);
+        on.setup.write(&words, &[9i32; 4]);
+    }
+    let last = Recording::new(&on.setup);
+    last.launch(&kernel, &[1], &[]);
+    last.finalize();
+    let event = last.replay_event(None, &[]);
+    call!(clWaitForEvents(1, &event.0));
+    assert_eq!(status(event.0), CL_OUT_OF_RESOURCES);
 }
 
 /// A launch that waits for an event of the host that fails enqueues nothing.
