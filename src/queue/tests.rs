@@ -4,6 +4,7 @@ mod ends;
 mod events;
 mod launches;
 mod maps;
+mod replays;
 mod several;
 mod svm;
 

@@ -4,9 +4,10 @@
 
 use super::{Encoding, How, Ready, Stop, Unfinished};
 use crate::backend::{Op, OrderRule, Placement, Sequence, StreamDesc, Throttle};
+use crate::cl;
 use crate::command::replay::{Replay, ReplayPart};
 use crate::command::{Command, Work};
-use crate::error::{ClError, ClResult};
+use crate::error::{ClError, ClResult, OrErr};
 use crate::handle::Object;
 use crate::object::event::{Progress, Times};
 use crate::queue::hazards::QueuePosition;
@@ -207,7 +208,7 @@ impl Object<Queue> {
         Ok(state)
     }
 
-    /// Encodes a replay, from the part on that it has come to.
+    /// Encodes a replay that is prepared, from the part on that it has come to.
     pub(super) fn encode_replay(
         self: &Arc<Self>,
         state: &mut QueueState,
@@ -215,8 +216,10 @@ impl Object<Queue> {
         ready: &Ready,
         how: How,
     ) -> Encoding {
-        self.prepare_replay(replay);
-        let parts = replay.parts.get().map_or(&[][..], Vec::as_slice);
+        let parts = (replay.parts.get()).or_err(
+            cl::CL_INVALID_OPERATION,
+            "the command buffer is not prepared",
+        )?;
         let begun = ready.begun.as_ref();
         let mut run = Run {
             slots: Slots::new(),
