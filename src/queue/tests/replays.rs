@@ -67,7 +67,7 @@ fn pending_replays() {
         let all = replay_of(&queue, vec![fill(&queue, &a, 5), fill(&queue, &a, 6)]);
         for status in [-3, 0] {
             let gate = Event::user(bench.context.clone());
-            let event = sent(&queue, replay(&all), &[gate.clone()]);
+            let event = sent(&queue, replay(&all), std::slice::from_ref(&gate));
             assert!(event.status() > 0);
             gate.set_user_status(status).unwrap();
             let (code, byte) = match status {
