@@ -133,7 +133,17 @@ impl Emitter<'_> {
         let Some(slot) = self.places.slots.get(&value).cloned() else {
             return Err(LowerError::internal(format!("{value} has no slot")));
         };
-        Ok(self.load_slot(&slot))
+        Ok(match (self.load_slot(&slot), self.classes.of(value)) {
+            // Lane 0 may have left the loop, and what is stored for it is of an earlier iteration.
+            (Lanes::Each { all, .. }, Class::Uniform) if !escapes => {
+                Lanes::Same(self.first_of(&all, &cx.mask))
+            }
+            (Lanes::Each { all, .. }, Class::Affine(stride)) if !escapes => Lanes::Affine {
+                first: self.anchor(&all, stride, cx),
+                all,
+            },
+            (lanes, _) => lanes,
+        })
     }
 
     /// Returns the names the scalar of a uniform value: the first active lane's.
@@ -200,19 +210,24 @@ impl Emitter<'_> {
             } if cx.mask.is_none() => return Ok(first),
             Lanes::Each { all, .. } => all,
         };
+        Ok(self.anchor(&all, stride, cx))
+    }
+
+    /// Returns the element that lane 0 would have of a vector with a stride.
+    fn anchor(&mut self, all: &Operand, stride: i64, cx: &Context) -> Operand {
         let lane = self.first_lane(&cx.mask);
         let llvm = &mut self.llvm;
-        let first = llvm.extract(&all, &lane);
+        let first = llvm.extract(all, &lane);
         let back = Operand::i64(stride.wrapping_neg() as u64);
         let mut back = llvm.mul(&lane, &back);
         let ty = first.ty();
         if ty == LlvmType::PTR {
-            return Ok(llvm.offset(&first, &back));
+            return llvm.offset(&first, &back);
         }
         if ty != LlvmType::I64 {
             back = llvm.cast(Cast::Trunc, &back, ty);
         }
-        Ok(llvm.add(&first, &back))
+        llvm.add(&first, &back)
     }
 
     // --- block parameters
