@@ -64,7 +64,7 @@ pub struct Pending {
 #[derive(Default)]
 pub struct PendingCommands {
     /// By number. None: it is being encoded.
-    list: BTreeMap<u64, Option<Pending>>,
+    list: BTreeMap<u64, Option<Box<Pending>>>,
     /// The number of the last one.
     last: u64,
     /// The commands to look at, of an out-of-order queue.
@@ -89,7 +89,7 @@ impl PendingCommands {
     }
 
     /// Adds a command. `after_all`: it waits for all that are here. Returns its number.
-    pub fn add(&mut self, mut pending: Pending, after_all: bool) -> u64 {
+    pub fn add(&mut self, mut pending: Box<Pending>, after_all: bool) -> u64 {
         self.last += 1;
         let number = self.last;
         if after_all && !self.list.is_empty() {
@@ -156,16 +156,16 @@ impl PendingCommands {
 
     /// Returns a command that is not being encoded.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
-        self.list.get_mut(&number)?.as_mut()
+        self.list.get_mut(&number)?.as_deref_mut()
     }
 
     /// Takes a command to encode it. It still counts as pending, until it is put back or removed.
-    pub fn take(&mut self, number: u64) -> Option<Pending> {
+    pub fn take(&mut self, number: u64) -> Option<Box<Pending>> {
         self.list.get_mut(&number)?.take()
     }
 
     /// Puts back a command that was taken.
-    pub fn put_back(&mut self, number: u64, pending: Pending) {
+    pub fn put_back(&mut self, number: u64, pending: Box<Pending>) {
         self.list.insert(number, Some(pending));
     }
 

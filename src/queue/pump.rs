@@ -40,7 +40,7 @@ impl Object<Queue> {
         if let Work::Map { mem, mapping } = &command.work {
             map::set_held(mem, mapping, true);
         }
-        let pending = Pending {
+        let pending = Box::new(Pending {
             command,
             deps,
             listed: wait.len(),
@@ -51,7 +51,7 @@ impl Object<Queue> {
             parts: rest.parts,
             slots: rest.slots,
             begun: rest.begun,
-        };
+        });
         let number = state.pending.add(pending, after_all);
         if barrier {
             state.pending.set_barrier(number, event.clone());
@@ -120,7 +120,7 @@ impl Object<Queue> {
 
     /// Copies contents to the memory of the device, in a thread that may wait for devices. The
     /// command is checked again when they are there.
-    fn bring(self: &Arc<Self>, state: &mut QueueState, number: u64, mut pending: Pending) {
+    fn bring(self: &Arc<Self>, state: &mut QueueState, number: u64, mut pending: Box<Pending>) {
         let failed = (pending.bring.as_ref()).and_then(|bring| bring.error().cloned());
         if let Some(error) = failed {
             return self.fail_pending(state, number, pending, &error);
@@ -207,14 +207,26 @@ impl Object<Queue> {
         }
     }
 
-    fn fail_pending(&self, state: &mut QueueState, number: u64, pending: Pending, error: &ClError) {
+    fn fail_pending(
+        &self,
+        state: &mut QueueState,
+        number: u64,
+        pending: Box<Pending>,
+        error: &ClError,
+    ) {
         let report = format!("a command could not be carried out: {error}");
         state.reports.push(report);
         self.end_pending(state, number, pending, error.code);
     }
 
     /// Ends a command that will not be carried out.
-    fn end_pending(&self, state: &mut QueueState, number: u64, pending: Pending, status: cl_int) {
+    fn end_pending(
+        &self,
+        state: &mut QueueState,
+        number: u64,
+        pending: Box<Pending>,
+        status: cl_int,
+    ) {
         refuse(&pending.command);
         state.after.push(pending.event.settle(status));
         state.pending.remove(number);
@@ -225,7 +237,7 @@ impl Object<Queue> {
         self: &Arc<Self>,
         state: &mut QueueState,
         number: u64,
-        mut pending: Pending,
+        mut pending: Box<Pending>,
         mut ready: Ready,
     ) {
         ready.begun = pending.begun.clone();

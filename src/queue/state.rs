@@ -95,7 +95,7 @@ pub struct QueueState {
     /// To be run when the lock is released.
     pub after: Vec<Notifications>,
     /// Commands that are over, or recorded, and whose memory objects may go with them: dropped when the lock is released.
-    pub gone: Vec<Pending>,
+    pub gone: Vec<Box<Pending>>,
     /// Messages for the context's callback, when the lock is released.
     pub reports: Vec<String>,
 }
