@@ -127,6 +127,7 @@ kernel void right(global int *p, global struct pair *pairs, global int *flag, lo
     *flag = 7;
     t[i] = i;
     barrier(CLK_LOCAL_MEM_FENCE);
+    int own = t[i];
     for (int step = 32; step > 0; step /= 2) {
         if (i < step)
             t[i] += t[i + step];
@@ -137,7 +138,7 @@ kernel void right(global int *p, global struct pair *pairs, global int *flag, lo
     p[1 + g] = sub_group_reduce_add(1) > 0;
     barrier(CLK_GLOBAL_MEM_FENCE);
     if (i > 0)
-        p[g] |= 2;
+        p[g] |= own == i ? 2 : 4;
 }
 
 // Images. The image of each is 128 x 2 texels.

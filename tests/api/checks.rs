@@ -404,6 +404,8 @@ fn only_what_is_asked_for() {
 #[test]
 fn nothing_where_nothing_is_wrong() {
     assert_eq!(check("right", "memory,race,barrier"), "");
+    // Runs it in pieces between barriers, with what lives across them in variables.
+    assert_eq!(check("right", "claims"), "");
 }
 
 /// Memory of the application that no object stands for (fine-grained system SVM) is no fault; what lies behind an imported

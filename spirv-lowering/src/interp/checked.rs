@@ -59,7 +59,11 @@ pub fn run_checked(
 ) -> Result<Findings, Error> {
     let none = || Error::invalid("no kernel");
     let kernel = launch.module.kernels.first().ok_or_else(none)?;
-    let func = launch.module.functions.get(kernel.func).ok_or_else(none)?;
+    // The pieces have variables that the kernel has not: what lives across barriers.
+    let func = match launch.claims {
+        Some(([first, ..], _)) => &first.func,
+        _ => launch.module.functions.get(kernel.func).ok_or_else(none)?,
+    };
     let (groups, local) = (launch.groups, launch.local_size);
     let range = NdRange {
         dims: 3,

@@ -474,7 +474,8 @@ impl InstRun<'_, '_, '_> {
         if self.item.frames.len() != 1 {
             return Err(Error::invalid("arrays belong to the kernel's function"));
         }
-        let len = self.arrays.len.get(at).copied().unwrap_or(0);
+        let len = self.arrays.len.get(at).copied();
+        let len = len.ok_or_else(|| Error::invalid("no such array"))?;
         if index >= len {
             self.forgive(Fault::Index { index, len }, None, false)?;
             return Ok(None);
