@@ -95,6 +95,10 @@ pub struct QueueState {
     /// To be run when the lock is released.
     pub after: Vec<Notifications>,
     /// Commands that are over, or recorded, and whose memory objects may go with them: dropped when the lock is released.
+    #[expect(
+        clippy::vec_box,
+        reason = "they are in boxes before, and need not move"
+    )]
     pub gone: Vec<Box<Pending>>,
     /// Messages for the context's callback, when the lock is released.
     pub reports: Vec<String>,
