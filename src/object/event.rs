@@ -25,6 +25,7 @@ use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
+use crate::util::blocking;
 use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
 use parking_lot::Condvar;
@@ -171,23 +172,47 @@ pub enum Readiness {
     Pending(Option<Recorded>),
 }
 
-/// The callbacks to call and the pending commands to notify, outside locks, after an event has changed: see
+/// The pending commands to notify and the callbacks to call, outside locks, after an event has changed: see
 /// [`Event::settle`].
 #[must_use]
 #[derive(Default)]
 pub struct Notifications {
-    callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
     dependents: SmallVec<[Dependent; 1]>,
-    handle: usize,
+    calls: Option<Calls>,
+}
+
+/// The callbacks to call for an event.
+struct Calls {
+    callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
+    event: Ref<Event>,
     status: cl_int,
 }
 
-impl Notifications {
-    /// Calls the callbacks, notifies the dependents, and has their queues look at them.
-    pub fn run(self) {
+impl Calls {
+    fn new(
+        event: &Ref<Event>,
+        callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
+        status: cl_int,
+    ) -> Option<Self> {
+        let event = (!callbacks.is_empty()).then(|| event.clone())?;
+        Some(Self {
+            callbacks,
+            event,
+            status,
+        })
+    }
+
+    fn run(self) {
         for (kind, callback) in &self.callbacks {
-            callback.call(self.handle, status_of(*kind, self.status));
+            let handle = Arc::as_ptr(&self.event) as usize;
+            callback.call(handle, status_of(*kind, self.status));
         }
+    }
+}
+
+impl Notifications {
+    /// Notifies the dependents, has their queues look at them, and calls the callbacks, which may wait for those commands.
+    pub fn run(self) {
         let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();
         for dependent in self.dependents {
             let Some(owner) = dependent.owner.upgrade() else {
@@ -199,7 +224,7 @@ impl Notifications {
                 owners.push(owner);
             }
         }
-        wake(owners);
+        wake_and_call(owners, self.calls);
     }
 }
 
@@ -386,6 +411,7 @@ impl Object<Event> {
     /// Waits until the command is complete, and submits it if need be. Returns its status:
     /// CL_COMPLETE or negative.
     pub fn wait(self: &Arc<Self>) -> cl_int {
+        blocking::begins();
         loop {
             let place = {
                 let mut state = self.state.lock();
@@ -433,25 +459,22 @@ impl Object<Event> {
         // SUBMITTED before RUNNING before COMPLETE; those of the same kind as registered.
         callbacks.sort_by_key(|(kind, _)| -*kind);
         Notifications {
-            callbacks,
             dependents,
-            handle: Arc::as_ptr(self) as usize,
-            status,
+            calls: Calls::new(self, callbacks, status),
         }
     }
 
-    /// Returns the callbacks that are due when the command has been submitted.
-    pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Notifications {
+    /// Returns the callbacks that are due when the command has been submitted, if there are any.
+    pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Option<Notifications> {
         let mut state = self.state.lock();
         let all = std::mem::take(&mut state.callbacks).into_iter();
         let (callbacks, later) = all.partition(|(kind, _)| *kind >= SUBMITTED);
         state.callbacks = later;
-        Notifications {
-            callbacks,
-            handle: Arc::as_ptr(self) as usize,
-            status: SUBMITTED,
+        let calls = Some(Calls::new(self, callbacks, SUBMITTED)?);
+        Some(Notifications {
+            calls,
             ..Notifications::default()
-        }
+        })
     }
 
     /// Marks the pending command as encoded. Returns whether the host executor must complete the
@@ -719,39 +742,52 @@ pub fn release(handle: *const c_void) -> ClResult {
     Ok(())
 }
 
-/// The queues that the outermost call of [`wake`] in this thread has yet to look at; None outside of it.
-type Woken = RefCell<Option<VecDeque<Arc<dyn Owner>>>>;
+/// Work that the outermost call of [`wake`] in this thread has yet to do.
+#[derive(Default)]
+struct Work {
+    queues: VecDeque<Arc<dyn Owner>>,
+    calls: Vec<Calls>,
+}
+
+/// The work of this thread; None outside of [`wake`].
+type Woken = RefCell<Option<Work>>;
 
 thread_local! {
     /// Without a destructor, so that threads have it to their end, and handlers of `exit` too. Nothing is left in it.
     static WOKEN: ManuallyDrop<Woken> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
-/// Calls `work` with this thread's list of queues to check, if there is one.
-fn with_woken<T>(work: impl FnOnce(&mut Option<VecDeque<Arc<dyn Owner>>>) -> T) -> Option<T> {
+/// Calls `work` with this thread's list of work, if there is one.
+fn with_woken<T>(work: impl FnOnce(&mut Option<Work>) -> T) -> Option<T> {
     WOKEN.try_with(|woken| work(&mut woken.borrow_mut())).ok()
 }
 
 /// Makes queues look at their pending commands. Within a call made from here the queues are only put on the list of the
 /// outermost call: no recursion, however long the chain of commands. A queue that panics keeps no other from its turn.
 pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
+    wake_and_call(owners, None);
+}
+
+/// As [`wake`], then calls callbacks. They come when no queue is left on the list, and have none around them, since an
+/// application may wait in a callback for what those queues do.
+fn wake_and_call(owners: impl IntoIterator<Item = Arc<dyn Owner>>, calls: Option<Calls>) {
     let outermost = with_woken(|list| {
         let outermost = list.is_none();
-        list.get_or_insert_default().extend(owners);
+        let work = list.get_or_insert_default();
+        work.queues.extend(owners);
+        work.calls.extend(calls);
         outermost
     });
     if outermost != Some(true) {
         return;
     }
-    let next = |list: &mut Option<VecDeque<_>>| {
-        let next = list.as_mut().and_then(VecDeque::pop_front);
-        if next.is_none() {
-            *list = None;
-        }
-        next
-    };
+    let next = |list: &mut Option<Work>| list.as_mut()?.queues.pop_front();
     while let Some(owner) = with_woken(next).flatten() {
         guarded("a queue's pending commands", || owner.pump());
+    }
+    let work = with_woken(Option::take).flatten().unwrap_or_default();
+    for calls in work.calls {
+        guarded("a callback", || calls.run());
     }
 }
 

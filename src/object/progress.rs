@@ -5,6 +5,7 @@ use crate::backend::{Point, Throttle, Timeline};
 use crate::cl::{self, cl_int};
 use crate::error::ClError;
 use crate::handle::Ref;
+use crate::util::blocking;
 use crate::util::lock::rank;
 use crate::util::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex};
 use std::ffi::c_void;
@@ -158,6 +159,7 @@ impl Progress {
                 }
             }
         }
+        blocking::begins();
         let mut guard = self.lock.lock();
         while self.host_done() < seq {
             guard.wait(&self.changed);

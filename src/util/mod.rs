@@ -4,6 +4,7 @@
 
 pub mod address;
 pub mod affinity;
+pub mod blocking;
 #[cfg(windows)]
 pub mod child;
 pub mod config;

@@ -7,6 +7,8 @@
 //! completion of an in-order queue in order. The thread holds no lock while it waits or calls back. A task that panics fails,
 //! with its event; the next one is done all the same.
 //!
+//! A callback that waits for a command hands the executor over to another thread (`util/blocking.rs`): the command may need it.
+//!
 //! A callback for an event may be registered while the thread waits for a later one. So it waits for [`SLICE`] at most and
 //! then looks at what has come meanwhile.
 
@@ -25,6 +27,7 @@ use crate::object::mem::coherence::{Part, Touch};
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
+use crate::util::blocking;
 use crate::util::copy;
 use crate::util::forked;
 use crate::util::guard::guarded;
@@ -229,6 +232,8 @@ struct Inbox {
 /// The executor of a queue.
 pub struct Executor {
     inbox: Mutex<Inbox>,
+    /// Tasks that the thread has taken. No other locks it.
+    due: Mutex<Due>,
     arrived: Condvar,
     progress: Arc<Progress>,
 }
@@ -238,6 +243,7 @@ impl Executor {
     pub fn new(progress: Arc<Progress>) -> Arc<Self> {
         Arc::new(Self {
             inbox: Mutex::default(),
+            due: Mutex::default(),
             arrived: Condvar::new(),
             progress,
         })
@@ -297,25 +303,63 @@ impl Executor {
         }
     }
 
-    fn run(&self) {
-        let mut due = Due::default();
+    fn run(self: &Arc<Self>) {
         loop {
-            let arrived = match due.tasks.is_empty() {
+            let idle = self.due.lock().tasks.is_empty();
+            let arrived = match idle {
                 true => self.receive(),
                 false => std::mem::take(&mut self.inbox.lock().tasks),
             };
-            due.add_all(arrived);
-            let Some(value) = due.first() else {
+            if !self.add_all(arrived) {
+                return;
+            }
+            let Some(value) = self.due.lock().first() else {
                 return;
             };
             if let Some(status) = self.wait_for(value) {
                 // What has come meanwhile may be due before it.
-                due.add_all(std::mem::take(&mut self.inbox.lock().tasks));
-                if let Some(task) = due.take() {
-                    perform(task, status, &self.progress);
+                let arrived = std::mem::take(&mut self.inbox.lock().tasks);
+                if !self.add_all(arrived) {
+                    return;
+                }
+                let task = self.due.lock().take();
+                if task.is_some_and(|task| !self.perform(task, status)) {
+                    return;
                 }
             }
         }
+    }
+
+    /// Adds tasks that have arrived. Marks each as submitted, which some callbacks are for. Returns false if another thread
+    /// has taken over.
+    fn add_all(self: &Arc<Self>, tasks: Vec<Task>) -> bool {
+        let mut submitted = Vec::new();
+        for task in tasks {
+            if let (Some(event), None) = (&task.event, task.failed) {
+                submitted.extend(event.submitted_callbacks());
+            }
+            self.due.lock().add(task);
+        }
+        let Some(_call) = (!submitted.is_empty()).then(Call::enter).flatten() else {
+            return true;
+        };
+        self.call_back(|| {
+            for callbacks in submitted {
+                guarded("a callback", || callbacks.run());
+            }
+        })
+    }
+
+    /// Runs what may call the application back. Returns false if it has waited, so that another thread has taken over.
+    fn call_back(self: &Arc<Self>, callbacks: impl FnOnce()) -> bool {
+        let executor = self.clone();
+        blocking::handing_over(
+            move || {
+                let executor = executor.clone();
+                sync::spawn("pumice-host", move || executor.run())
+            },
+            callbacks,
+        )
     }
 
     /// Waits for a value of the timeline, for [`SLICE`] at most. Returns the status of what is due then, when the value is
@@ -329,6 +373,63 @@ impl Executor {
             Ok(false) => None,
             Err(error) => Some(ClError::from(error).code),
         }
+    }
+
+    /// Runs a task that is due. Returns false if another thread has taken over.
+    fn perform(self: &Arc<Self>, task: Task, reached: cl_int) -> bool {
+        let progress = &self.progress;
+        let Task {
+            value,
+            seq,
+            action,
+            event,
+            owner,
+            failed,
+            command,
+        } = task;
+        let Some(_call) = Call::enter() else {
+            // The process is ending; what holds on to memory of the device is left.
+            let after = event
+                .as_ref()
+                .map(|event| event.settle(cl::CL_OUT_OF_RESOURCES));
+            std::mem::forget((after, action, event, owner));
+            return true;
+        };
+        let mut status = failed.unwrap_or(reached);
+        if status >= 0 {
+            status = progress.status(value);
+        }
+        if let (Some(action), true) = (&action, status >= 0) {
+            if !guarded("the host's part of a command", || status = action.run()) {
+                status = cl::CL_OUT_OF_RESOURCES;
+            }
+            if let (Some(event), true) = (&event, owner.measures()) {
+                match action {
+                    HostAction::Launched { tree: Some(_), .. } => event.set_children_end(now_ns()),
+                    _ => event.set_host_end(now_ns()),
+                }
+            }
+        }
+        drop(action);
+        let after = event.as_ref().map(|event| event.settle(status));
+        if seq > 0 {
+            progress.set_host_done(seq);
+        }
+        self.call_back(|| {
+            guarded("a command that waited", || {
+                if let Some(command) = command {
+                    owner.dependency_met(command);
+                    wake([owner.clone()]);
+                }
+                if seq > 0 && progress.host_watched() {
+                    owner.host_task_done();
+                    wake([owner.clone()]);
+                }
+                if let Some(after) = after {
+                    after.run();
+                }
+            });
+        })
     }
 }
 
@@ -353,16 +454,6 @@ impl Due {
         self.tasks.insert((value, self.came), task);
     }
 
-    /// Adds tasks that have arrived. Marks each as submitted, which some callbacks are for.
-    fn add_all(&mut self, tasks: Vec<Task>) {
-        for task in tasks {
-            if let (Some(event), None, Some(_call)) = (&task.event, task.failed, Call::enter()) {
-                guarded("a callback", || event.submitted_callbacks().run());
-            }
-            self.add(task);
-        }
-    }
-
     fn first(&self) -> Option<u64> {
         self.tasks.keys().next().map(|(value, _)| *value)
     }
@@ -370,58 +461,4 @@ impl Due {
     fn take(&mut self) -> Option<Task> {
         self.tasks.pop_first().map(|(_, task)| task)
     }
-}
-
-/// Runs a task that is due.
-fn perform(task: Task, reached: cl_int, progress: &Progress) {
-    let Task {
-        value,
-        seq,
-        action,
-        event,
-        owner,
-        failed,
-        command,
-    } = task;
-    let Some(_call) = Call::enter() else {
-        // The process is ending; what holds on to memory of the device is left.
-        let after = event
-            .as_ref()
-            .map(|event| event.settle(cl::CL_OUT_OF_RESOURCES));
-        std::mem::forget((after, action, event, owner));
-        return;
-    };
-    let mut status = failed.unwrap_or(reached);
-    if status >= 0 {
-        status = progress.status(value);
-    }
-    if let (Some(action), true) = (&action, status >= 0) {
-        if !guarded("the host's part of a command", || status = action.run()) {
-            status = cl::CL_OUT_OF_RESOURCES;
-        }
-        if let (Some(event), true) = (&event, owner.measures()) {
-            match action {
-                HostAction::Launched { tree: Some(_), .. } => event.set_children_end(now_ns()),
-                _ => event.set_host_end(now_ns()),
-            }
-        }
-    }
-    drop(action);
-    let after = event.as_ref().map(|event| event.settle(status));
-    if seq > 0 {
-        progress.set_host_done(seq);
-    }
-    if let Some(after) = after {
-        guarded("a callback", || after.run());
-    }
-    guarded("a command that waited", || {
-        if let Some(command) = command {
-            owner.dependency_met(command);
-            wake([owner.clone()]);
-        }
-        if seq > 0 && progress.host_watched() {
-            owner.host_task_done();
-            wake([owner.clone()]);
-        }
-    });
 }

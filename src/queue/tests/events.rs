@@ -1,6 +1,7 @@
 //! User events, failures, callbacks, and what commands wait for.
 
 use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn user_events_hold_commands_and_all_after_them() {
@@ -156,6 +157,38 @@ fn callbacks_come_once_and_in_order() {
         .unwrap();
     user.set_user_status(-3).unwrap();
     assert_eq!(std::mem::take(&mut *list.lock()), [-3]);
+}
+
+unsafe extern "C" fn finish(_: *mut c_void, _: cl_int, data: *mut c_void) {
+    // SAFETY: the test passes what outlives the callback.
+    let (queues, done) = unsafe { &*(data as *const ([Ref<Queue>; 2], AtomicBool)) };
+    queues.iter().for_each(|queue| queue.finish().unwrap());
+    done.store(true, Ordering::SeqCst);
+}
+
+/// As DPC++ does, whose callbacks free memory with clMemBlockingFreeINTEL.
+#[test]
+fn callbacks_may_wait_for_later_commands() {
+    let bench = Bench::new(Reach::Hidden);
+    let queues = [bench.queue(0), bench.queue(OOO)];
+    let data: &'static ([Ref<Queue>; 2], AtomicBool) =
+        Box::leak(Box::new((queues.clone(), AtomicBool::new(false))));
+    let [queue, other] = &queues;
+    let mem = bench.filled(&[0; 16]);
+    let (mut here, mut there) = ([0; 16], [0; 16]);
+    bench.fake.stop();
+    let user = Event::user(bench.context.clone());
+    let first = sent(queue, fill(queue, &mem, 7), std::slice::from_ref(&user));
+    let callback = Callback::new(finish as _, std::ptr::from_ref(data) as *mut c_void);
+    first.set_callback(0, callback).unwrap();
+    // Each has a part on the host, and waits for the event with the callback.
+    let second = sent(other, read(other, &mem, 0, &mut there), &[first]);
+    let third = sent(queue, read(queue, &mem, 0, &mut here), &[second]);
+    user.set_user_status(0).unwrap();
+    bench.fake.start();
+    eventually("the callback", || data.1.load(Ordering::SeqCst));
+    assert_eq!(third.wait(), 0);
+    assert_eq!([here, there], [[7; 16]; 2]);
 }
 
 #[test]
