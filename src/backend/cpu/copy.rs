@@ -83,8 +83,10 @@ pub unsafe fn fill(to: *mut u8, size: u64, pattern: &[u8]) {
         unsafe { std::ptr::write_bytes(to, first, size) };
         return;
     }
-    // A block of the pattern that stays in the cache, then that block.
-    let mut block = [0u8; 4096];
+    // A block of the pattern that stays in the cache, then that block: on whole cache lines, since it is read again and again.
+    #[repr(align(64))]
+    struct Block([u8; 4096]);
+    let Block(ref mut block) = Block([0; 4096]);
     let unit = pattern.len().clamp(1, block.len());
     let whole = block.len() / unit * unit;
     for piece in block[..whole].chunks_exact_mut(unit) {
