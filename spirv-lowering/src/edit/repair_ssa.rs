@@ -76,7 +76,6 @@ pub fn bring_in(func: &mut Function, pairs: &[(Value, Value)]) {
     let Some(entry) = func.entry() else { return };
     let wanted: FxHashSet<Value> = pairs.iter().map(|&(old, _)| old).collect();
     let mut home: FxHashMap<Value, Block> = FxHashMap::default();
-    let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
     for &block in &func.layout {
         let data = &func.blocks[block];
         home.extend(data.params.iter().map(|&p| (p, block)));
@@ -86,21 +85,9 @@ pub fn bring_in(func: &mut Function, pairs: &[(Value, Value)]) {
             }
         }
     }
-    for &block in &func.layout {
-        let mut note = |value: Value, place: Use| {
-            if wanted.contains(&value) && home.get(&value) != Some(&block) {
-                uses.entry(value).or_default().push(place);
-            }
-        };
-        for &inst in &func.blocks[block].insts {
-            for &arg in &func.insts[inst].args {
-                note(arg, Use::Inst(block, inst));
-            }
-        }
-        func.blocks[block]
-            .term
-            .for_each_use(|v| note(v, Use::Term(block)));
-    }
+    let mut uses = uses_where(func, |value, block| {
+        wanted.contains(&value) && home.get(&value) != Some(&block)
+    });
     if uses.is_empty() {
         return;
     }
@@ -152,19 +139,9 @@ pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block
         .iter()
         .filter_map(|g| g.first().map(|&(_, v)| v))
         .collect();
-    let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
-    for &block in func.layout.iter().filter(|&b| !inside.contains(b)) {
-        for &inst in &func.blocks[block].insts {
-            for &arg in func.insts[inst].args.iter().filter(|&v| wanted.contains(v)) {
-                uses.entry(arg).or_default().push(Use::Inst(block, inst));
-            }
-        }
-        func.blocks[block].term.for_each_use(|v| {
-            if wanted.contains(&v) {
-                uses.entry(v).or_default().push(Use::Term(block));
-            }
-        });
-    }
+    let uses = uses_where(func, |value, block| {
+        wanted.contains(&value) && !inside.contains(&block)
+    });
     if uses.is_empty() {
         return;
     }
@@ -178,10 +155,21 @@ pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block
 pub fn redefine(func: &mut Function, groups: &[Vec<(Block, Value)>]) {
     let first = groups.iter().filter_map(|g| g.first());
     let home: FxHashMap<Value, Block> = first.map(|&(block, value)| (value, block)).collect();
+    let uses = uses_where(func, |value, block| {
+        home.get(&value).is_some_and(|&home| home != block)
+    });
+    rebuild_groups(func, groups, uses);
+}
+
+/// Returns the uses of values for which `wanted` holds in the block of the use.
+fn uses_where(
+    func: &Function,
+    wanted: impl Fn(Value, Block) -> bool,
+) -> FxHashMap<Value, Vec<Use>> {
     let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
     for &block in &func.layout {
         let mut note = |value: Value, place: Use| {
-            if home.get(&value).is_some_and(|&home| home != block) {
+            if wanted(value, block) {
                 uses.entry(value).or_default().push(place);
             }
         };
@@ -194,7 +182,7 @@ pub fn redefine(func: &mut Function, groups: &[Vec<(Block, Value)>]) {
             .term
             .for_each_use(|v| note(v, Use::Term(block)));
     }
-    rebuild_groups(func, groups, uses);
+    uses
 }
 
 fn rebuild_groups(
