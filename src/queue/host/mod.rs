@@ -1,6 +1,6 @@
 //! The host executor of a queue: what has to be done on the host after the device has done its part.
 //!
-//! It has one thread, started when there is something to do and ended when there has been nothing for a while, or when the
+//! An executor has one thread, started when there is something to do and ended when there has been nothing for a while, or when the
 //! queue is gone. Tasks come
 //! submitted; the thread waits for the timeline, does the task's work, completes its event and runs callbacks. Tasks are done
 //! in the order of the timeline ([`Due`]), those with a sequence number in that order too, which is what keeps the visible
