@@ -6,7 +6,7 @@
 //! features.
 
 use crate::backend::Caps;
-use crate::cl::{self, cl_bitfield};
+use crate::cl::{self, cl_bitfield, cl_semaphore_type_khr};
 use crate::compile::Language;
 use spirv_lowering::target::Target;
 use std::ffi::CStr;
@@ -22,6 +22,9 @@ const CXX_FOR_OPENCL: &str = "cl_ext_cxx_for_opencl";
 
 /// A name with its version: major, minor, patch.
 pub type Versioned = (&'static str, (u32, u32, u32));
+
+/// CL_DEVICE_SEMAPHORE_TYPES_KHR
+pub const SEMAPHORE_TYPES: [cl_semaphore_type_khr; 1] = [cl::CL_SEMAPHORE_TYPE_BINARY_KHR];
 
 /// CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
 pub const COMMAND_BUFFER_CAPABILITIES: cl_bitfield =
@@ -150,6 +153,7 @@ impl Features {
             (true, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (true, "cl_ext_immutable_memory_objects", one),
+            (true, "cl_khr_semaphore", (1, 0, 1)),
             (true, "cl_khr_command_buffer", (0, 9, 8)),
             (true, "cl_khr_command_buffer_multi_device", (0, 9, 2)),
             (true, "cl_khr_command_buffer_mutable_dispatch", (0, 9, 5)),

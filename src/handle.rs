@@ -32,6 +32,7 @@ pub enum Kind {
     Event,
     CommandBuffer,
     MutableCommand,
+    Semaphore,
 }
 
 impl Kind {
@@ -49,6 +50,7 @@ impl Kind {
             Self::Event => cl::CL_INVALID_EVENT,
             Self::CommandBuffer => cl::CL_INVALID_COMMAND_BUFFER_KHR,
             Self::MutableCommand => cl::CL_INVALID_MUTABLE_COMMAND_KHR,
+            Self::Semaphore => cl::CL_INVALID_SEMAPHORE_KHR,
         }
     }
 }

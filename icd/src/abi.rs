@@ -18,6 +18,7 @@ use pumice_runtime::object::event::Event;
 use pumice_runtime::object::info::InfoOut;
 use pumice_runtime::object::mem::description::Description;
 use pumice_runtime::object::mem::Mem;
+use pumice_runtime::object::properties::Form;
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_void, CStr};
 use std::mem::MaybeUninit;
@@ -337,6 +338,40 @@ pub fn properties<T: Copy + PartialEq + Default>(list: In<T>) -> Option<Vec<T>> 
         }
         // SAFETY: a name that is not zero is followed by a value.
         all.push(unsafe { list.0.add(all.len()).read_unaligned() });
+    }
+}
+
+/// Returns a property list whose properties have one value, or a list of values with a closing zero, by their `form`; all of
+/// it, with the closing zeros. CL_INVALID_PROPERTY at the first name without a form, or that was there before: nothing is
+/// read behind that. Empty for NULL.
+pub fn formed_properties(
+    list: In<cl::cl_properties>,
+    form: impl Fn(cl::cl_properties) -> Option<Form>,
+) -> ClResult<Vec<cl::cl_properties>> {
+    let mut all = Vec::new();
+    if list.is_null() {
+        return Ok(all);
+    }
+    let next = |all: &mut Vec<_>| {
+        // SAFETY: as in `properties`: not null, and what comes before has not ended the list.
+        let word = unsafe { list.0.add(all.len()).read_unaligned() };
+        all.push(word);
+        word
+    };
+    let mut names = Vec::new();
+    loop {
+        let name = next(&mut all);
+        if name == 0 {
+            return Ok(all);
+        }
+        if names.contains(&name) {
+            return err(cl::CL_INVALID_PROPERTY, "a property is given twice");
+        }
+        names.push(name);
+        match form(name).or_err(cl::CL_INVALID_PROPERTY, "an unknown property")? {
+            Form::Value => drop(next(&mut all)),
+            Form::List => while next(&mut all) != 0 {},
+        }
     }
 }
 

@@ -20,7 +20,7 @@
 use crate::abi::FromC;
 use crate::entry::{
     buffer, command_buffer, context, device, enqueue, event, ext, image, kernel, platform, program,
-    queue, sampler, svm, usm,
+    queue, sampler, semaphore, svm, usm,
 };
 use crate::shell;
 use pumice_runtime::cl::*;
@@ -335,6 +335,13 @@ entries! {
         // cl_khr_command_buffer_mutable_dispatch
         status clUpdateMutableCommandsKHR(command_buffer: cl_command_buffer_khr, num_configs: cl_uint, config_types: *const cl_command_buffer_update_type_khr, configs: *mut *const c_void) = command_buffer::update;
         status clGetMutableCommandInfoKHR(command: cl_mutable_command_khr, param_name: cl_mutable_command_info_khr, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = command_buffer::get_mutable_info;
+        // cl_khr_semaphore
+        create clCreateSemaphoreWithPropertiesKHR(context: cl_context, sema_props: *const cl_semaphore_properties_khr) = semaphore::create;
+        status clEnqueueWaitSemaphoresKHR(command_queue: cl_command_queue, num_sema_objects: cl_uint, sema_objects: *const cl_semaphore_khr, sema_payload_list: *const cl_semaphore_payload_khr, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = semaphore::enqueue_wait;
+        status clEnqueueSignalSemaphoresKHR(command_queue: cl_command_queue, num_sema_objects: cl_uint, sema_objects: *const cl_semaphore_khr, sema_payload_list: *const cl_semaphore_payload_khr, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = semaphore::enqueue_signal;
+        status clGetSemaphoreInfoKHR(sema_object: cl_semaphore_khr, param_name: cl_semaphore_info_khr, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = semaphore::get_info;
+        status clRetainSemaphoreKHR(sema_object: cl_semaphore_khr) = semaphore::retain;
+        status clReleaseSemaphoreKHR(sema_object: cl_semaphore_khr) = semaphore::release;
         // cl_ext_buffer_device_address
         status clSetKernelArgDevicePointerEXT(kernel: cl_kernel, arg_index: cl_uint, arg_value: cl_mem_device_address_ext) = kernel::set_arg_device_pointer;
         // cl_ext_image_requirements_info

@@ -516,6 +516,9 @@ impl Device {
                 let sizes: Vec<usize> = sizes.map(|&size| size as usize).collect();
                 out.write(sizes.as_slice())
             }
+            (cl::CL_DEVICE_SEMAPHORE_TYPES_KHR, _) => {
+                out.write(features::SEMAPHORE_TYPES.as_slice())
+            }
             (cl::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, _) => {
                 out.write(features::COMMAND_BUFFER_CAPABILITIES)
             }

@@ -114,6 +114,8 @@ struct State {
     watched: bool,
     callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
     dependents: SmallVec<[Dependent; 1]>,
+    /// User events that end with this event's status.
+    followers: Vec<Ref<Event>>,
     times: Times,
     /// The host took part at the end: it ended then at the earliest.
     host_end: u64,
@@ -178,6 +180,9 @@ pub enum Readiness {
 #[derive(Default)]
 pub struct Notifications {
     dependents: SmallVec<[Dependent; 1]>,
+    /// Events that end with this status.
+    followers: Vec<Ref<Event>>,
+    status: cl_int,
     calls: Option<Calls>,
 }
 
@@ -224,6 +229,9 @@ impl Notifications {
                 owners.push(owner);
             }
         }
+        for follower in self.followers {
+            follower.settle(self.status).run();
+        }
         wake_and_call(owners, self.calls);
     }
 }
@@ -261,6 +269,7 @@ impl Event {
                 watched: false,
                 callbacks: SmallVec::new(),
                 dependents: SmallVec::new(),
+                followers: Vec::new(),
                 times,
                 host_end: 0,
                 children_end: 0,
@@ -454,12 +463,15 @@ impl Object<Event> {
         let status = state.settle(status);
         let mut callbacks = std::mem::take(&mut state.callbacks);
         let dependents = std::mem::take(&mut state.dependents);
+        let followers = std::mem::take(&mut state.followers);
         drop(state);
         self.changed.notify_all();
         // SUBMITTED before RUNNING before COMPLETE; those of the same kind as registered.
         callbacks.sort_by_key(|(kind, _)| -*kind);
         Notifications {
             dependents,
+            followers,
+            status,
             calls: Calls::new(self, callbacks, status),
         }
     }
@@ -491,7 +503,10 @@ impl Object<Event> {
         let all = std::mem::take(&mut state.dependents).into_iter();
         let (rest, dependents) = all.partition(|dependent| dependent.until_done);
         state.dependents = rest;
-        let watch = host || !state.callbacks.is_empty() || !state.dependents.is_empty();
+        let watch = host
+            || !state.callbacks.is_empty()
+            || !state.dependents.is_empty()
+            || !state.followers.is_empty();
         state.watched |= watch;
         drop(state);
         self.changed.notify_all();
@@ -534,6 +549,19 @@ impl Object<Event> {
         if let (true, Some(owner)) = (watch, &self.owner) {
             owner.watch(self.clone());
         }
+    }
+
+    /// Makes `follower`, a user event that the application does not have, end with this event's status.
+    pub(crate) fn lead(self: &Arc<Self>, follower: &Ref<Event>) {
+        let mut state = self.state.lock();
+        if let Stage::Done(status) = state.stage {
+            drop(state);
+            return follower.settle(status).run();
+        }
+        state.followers.push(follower.clone());
+        let watch = state.start_watching();
+        drop(state);
+        self.watch_if(watch);
     }
 
     /// Implements clSetEventCallback.

@@ -23,6 +23,7 @@ pub mod progress;
 pub mod properties;
 pub mod queries;
 pub mod sampler;
+pub mod semaphore;
 pub mod sub_device;
 pub mod svm;
 pub mod usm;

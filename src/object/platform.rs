@@ -100,6 +100,7 @@ impl Info for Platform {
             CL_PLATFORM_VERSION => version_string(VERSION),
             CL_PLATFORM_NUMERIC_VERSION => version(VERSION.0, VERSION.1, 0),
             CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR => features::PLATFORM_COMMAND_BUFFERS,
+            CL_PLATFORM_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES.as_slice(),
             CL_PLATFORM_NAME => "Pumice",
             CL_PLATFORM_VENDOR => "Pumice",
             CL_PLATFORM_EXTENSIONS => features::names(&self.extensions()),

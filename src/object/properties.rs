@@ -4,6 +4,15 @@ use crate::cl::cl_int;
 use crate::error::{ensure, err, ClResult};
 use std::fmt::LowerHex;
 
+/// The form of a property in a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// One value follows the name.
+    Value,
+    /// Values up to a zero follow the name.
+    List,
+}
+
 /// Returns the properties of a list. The C edge has brought it to its form; that a name is given twice is the error `twice`.
 pub fn pairs<T: Copy + Default + PartialEq + LowerHex>(
     list: &[T],

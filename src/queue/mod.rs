@@ -32,6 +32,7 @@
 //!   ones.
 //! - `host`: the executor of host tasks and callbacks.
 //! - `device_enqueue`: kernels that kernels enqueue.
+//! - `semaphores`: commands that wait for semaphores and signal them.
 //! - `state`: what the lock protects.
 //!
 //! # How it is kept
@@ -53,6 +54,7 @@ mod host;
 mod info;
 mod pending;
 mod pump;
+mod semaphores;
 mod state;
 mod trace;
 mod transfer;

@@ -234,6 +234,12 @@ pub fn describe(command: &Command) -> (String, String) {
             format!("{} commands", replay.commands.len()),
         ),
         Work::Marker if command.kind == cl::CL_COMMAND_MARKER => ("marker", String::new()),
+        Work::Marker if command.kind == cl::CL_COMMAND_SEMAPHORE_WAIT_KHR => {
+            ("wait for semaphores", String::new())
+        }
+        Work::Marker if command.kind == cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR => {
+            ("signal semaphores", String::new())
+        }
         Work::Marker => ("nothing", format!("command {:#x}", command.kind)),
         Work::Barrier => ("barrier", String::new()),
     };

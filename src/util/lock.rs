@@ -41,6 +41,8 @@ ranks! {
     KERNEL_EXEC
     /// The program-scope variables of a program; held while they are initialised.
     PROGRAM_VARIABLES
+    /// The payload of a semaphore.
+    SEMAPHORE
     /// A queue: its stream, open batch and held commands.
     QUEUE
     /// The maps of a memory object.

@@ -59,6 +59,7 @@ mod refusals;
 mod relaxed;
 mod resources;
 mod robustness;
+mod semaphores;
 mod several_devices;
 mod shared_order;
 mod sub_devices;

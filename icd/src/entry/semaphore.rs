@@ -1,0 +1,96 @@
+//! Semaphores.
+
+use crate::abi::{self, Handle, In, Out};
+use pumice_runtime::cl::{
+    self, cl_event, cl_semaphore_info_khr, cl_semaphore_khr, cl_semaphore_payload_khr,
+    cl_semaphore_properties_khr, cl_uint,
+};
+use pumice_runtime::error::{ensure, ClResult};
+use pumice_runtime::handle::{self, Ref};
+use pumice_runtime::object::context::Context;
+use pumice_runtime::object::event::Event;
+use pumice_runtime::object::info::Info;
+use pumice_runtime::object::semaphore::{self, Semaphore};
+use pumice_runtime::queue::Queue;
+use smallvec::SmallVec;
+use std::ffi::c_void;
+
+pub fn create(
+    context: Handle,
+    properties: In<cl_semaphore_properties_khr>,
+) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let properties = abi::formed_properties(properties, semaphore::form)?;
+    abi::publish(Semaphore::new(&context, properties))
+}
+
+pub fn retain(semaphore: Handle) -> ClResult {
+    handle::retain::<Semaphore>(semaphore.as_ptr())
+}
+
+pub fn release(semaphore: Handle) -> ClResult {
+    handle::release::<Semaphore>(semaphore.as_ptr())
+}
+
+pub fn get_info(
+    semaphore: Handle,
+    param: cl_semaphore_info_khr,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
+) -> ClResult {
+    let semaphore = semaphore.object::<Semaphore>()?;
+    semaphore
+        .query(param, abi::info(size, value, size_ret))
+        .map(drop)
+}
+
+/// The arguments of both commands, checked.
+type Arguments = (Ref<Queue>, Vec<Ref<Semaphore>>, SmallVec<[Ref<Event>; 4]>);
+
+fn arguments(
+    queue: Handle,
+    number: cl_uint,
+    semaphores: In<cl_semaphore_khr>,
+    count: cl_uint,
+    list: In<cl_event>,
+) -> ClResult<Arguments> {
+    let queue = queue.object::<Queue>()?;
+    ensure!(number > 0, cl::CL_INVALID_VALUE, "num_sema_objects is 0");
+    let semaphores = abi::objects::<Semaphore>(number, semaphores)?;
+    Ok((queue, semaphores, abi::wait_list(count, list)?))
+}
+
+/// Implements clEnqueueWaitSemaphoresKHR. Binary semaphores have no payload values.
+pub fn enqueue_wait(
+    queue: Handle,
+    number: cl_uint,
+    semaphores: In<cl_semaphore_khr>,
+    _payloads: In<cl_semaphore_payload_khr>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
+) -> ClResult {
+    let (queue, semaphores, waits) = arguments(queue, number, semaphores, count, list)?;
+    if let Some(made) = queue.wait_semaphores(&semaphores, &waits, !event.is_null())? {
+        abi::publish_event(event, made);
+    }
+    Ok(())
+}
+
+/// Implements clEnqueueSignalSemaphoresKHR.
+pub fn enqueue_signal(
+    queue: Handle,
+    number: cl_uint,
+    semaphores: In<cl_semaphore_khr>,
+    _payloads: In<cl_semaphore_payload_khr>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
+) -> ClResult {
+    let (queue, semaphores, waits) = arguments(queue, number, semaphores, count, list)?;
+    if let Some(made) = queue.signal_semaphores(&semaphores, &waits, !event.is_null())? {
+        abi::publish_event(event, made);
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Commands that wait for semaphores and signal them: markers, whose events do the work (`object::semaphore`).
+
+use super::Queue;
+use crate::cl;
+use crate::command::{Command, Work};
+use crate::error::{ensure, ClResult};
+use crate::handle::{Object, Ref};
+use crate::object::event::{Event, Readiness};
+use crate::object::semaphore::Semaphore;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Object<Queue> {
+    /// Checks what both commands have in common.
+    fn check_semaphores(&self, semaphores: &[Ref<Semaphore>], wait: &[Ref<Event>]) -> ClResult {
+        let target = &self.target;
+        for semaphore in semaphores {
+            semaphore.check(&target.context, &target.device)?;
+        }
+        for event in wait {
+            ensure!(
+                Arc::ptr_eq(&event.context, &target.context),
+                cl::CL_INVALID_CONTEXT,
+                "an event of the wait list is of another context than the queue"
+            );
+            ensure!(
+                event.readiness() != Readiness::Failed,
+                cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                "an event of the wait list has failed"
+            );
+        }
+        Ok(())
+    }
+
+    /// Implements clEnqueueWaitSemaphoresKHR.
+    pub fn wait_semaphores(
+        self: &Arc<Self>,
+        semaphores: &[Ref<Semaphore>],
+        wait: &[Ref<Event>],
+        want_event: bool,
+    ) -> ClResult<Option<Ref<Event>>> {
+        self.check_semaphores(semaphores, wait)?;
+        let taken: SmallVec<[_; 2]> = semaphores.iter().map(|one| one.take()).collect();
+        let signals = taken.iter().map(|taken| taken.event.clone());
+        let wait: SmallVec<[_; 4]> = wait.iter().cloned().chain(signals).collect();
+        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_WAIT_KHR, Work::Marker);
+        let result = self.enqueue(command, &wait, false, want_event);
+        if result.is_err() {
+            for (semaphore, taken) in semaphores.iter().zip(taken) {
+                semaphore.put_back(taken);
+            }
+        }
+        result
+    }
+
+    /// Implements clEnqueueSignalSemaphoresKHR.
+    pub fn signal_semaphores(
+        self: &Arc<Self>,
+        semaphores: &[Ref<Semaphore>],
+        wait: &[Ref<Event>],
+        want_event: bool,
+    ) -> ClResult<Option<Ref<Event>>> {
+        self.check_semaphores(semaphores, wait)?;
+        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR, Work::Marker);
+        let event = self.enqueue(command, wait, false, true)?;
+        let mut awaited = false;
+        for (semaphore, event) in semaphores.iter().zip(event.iter().cycle()) {
+            awaited |= semaphore.signal(event);
+        }
+        if awaited {
+            self.flush();
+        }
+        Ok(event.filter(|_| want_event))
+    }
+}
