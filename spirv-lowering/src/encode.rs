@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 struct Writer(Vec<u8>);
 
@@ -402,14 +402,19 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         w.u8(code as u8);
         w.u32(offset);
     });
-    for v in [i.push_size, i.arg_buffer_size, i.local_size, i.private_size] {
+    for v in [
+        i.push_size,
+        i.arg_buffer_size,
+        i.local_size,
+        i.private_size,
+        i.instruction_bound,
+    ] {
         w.u32(v);
     }
     write_attributes(w, &i.attributes);
     for v in [
         i.args_in_buffer,
         i.uses_printf,
-        i.uses_barrier,
         i.uses_subgroups,
         i.guarded,
         i.waits,
@@ -441,11 +446,10 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             r.u32()?,
         ))
     })?;
-    let [push_size, arg_buffer_size, local_size, private_size] =
-        [r.u32()?, r.u32()?, r.u32()?, r.u32()?];
+    let [push_size, arg_buffer_size, local_size, private_size, instruction_bound] =
+        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
     let attributes = read_attributes(r)?;
-    let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, waits, uses_indirect_pointers] = [
-        r.bool()?,
+    let [args_in_buffer, uses_printf, uses_subgroups, guarded, waits, uses_indirect_pointers] = [
         r.bool()?,
         r.bool()?,
         r.bool()?,
@@ -479,7 +483,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         private_size,
         attributes,
         uses_printf,
-        uses_barrier,
+        instruction_bound,
         uses_subgroups,
         guarded,
         waits,
@@ -709,7 +713,7 @@ mod tests {
                     ..Default::default()
                 },
                 uses_printf: true,
-                uses_barrier: true,
+                instruction_bound: 70,
                 uses_subgroups: false,
                 guarded: true,
                 waits: true,

@@ -404,8 +404,9 @@ pub struct KernelInterface {
     pub attributes: KernelAttributes,
     /// Set if the kernel calls printf.
     pub uses_printf: bool,
-    /// Set if the kernel uses work-group barriers.
-    pub uses_barrier: bool,
+    /// The most instructions of this representation that a work-item executes, or `u32::MAX` for a
+    /// kernel with loops or calls.
+    pub instruction_bound: u32,
     /// Set if the kernel uses sub-group operations or built-ins.
     pub uses_subgroups: bool,
     /// Set if the kernel does not depend on how its work-items are grouped, and has the test of

@@ -282,6 +282,23 @@ impl Work {
             _ => false,
         }
     }
+
+    /// Returns a bound of the work that it is for a device, in instructions and bytes, if there is one: none for kernels with
+    /// loops.
+    pub fn bound(&self) -> Option<u64> {
+        match self {
+            Self::Write { region, .. } | Self::Copy { region, .. } => Some(region.total()),
+            Self::Fill { size, .. } => Some(*size),
+            Self::Launch(Launch { kernel, grid }) if kernel.enqueues.is_none() => {
+                match kernel.code.interface().instruction_bound {
+                    u32::MAX => None,
+                    instructions => Some(grid.work_items().saturating_mul(instructions.into())),
+                }
+            }
+            Self::Migrate { .. } | Self::Marker | Self::Barrier => Some(0),
+            _ => None,
+        }
+    }
 }
 
 /// A kernel launch, ready to be recorded.

@@ -63,6 +63,12 @@ pub struct Dispatch {
 }
 
 impl Grid {
+    /// Returns the number of work-items, at most `u64::MAX`.
+    pub fn work_items(&self) -> u64 {
+        let [x, y, z] = self.global;
+        x.saturating_mul(y).saturating_mul(z)
+    }
+
     fn is_of(&self, kernel: &KernelLaunch, space: &IndexSpace) -> bool {
         let asked = &self.asked;
         std::ptr::addr_eq(Arc::as_ptr(&asked.code), Arc::as_ptr(&kernel.code))

@@ -1,7 +1,8 @@
 //! Command queues.
 //!
 //! # The contract of a queue
-//! 1. An event is complete when its own command is, never later because of a command behind it.
+//! 1. An event is complete when its own command is, never later because of a command behind it, but for brief ones that
+//!    cannot wait for anything and take a tenth of a millisecond together (`state::BriefCommands`).
 //! 2. A call that may not block waits for no device, nor for a thread that does. Who blocks holds no lock.
 //! 3. What is enqueued after a wait has begun does not prolong it.
 //! 4. A failure ends its command with its own code, and what waits for that with
@@ -36,7 +37,8 @@
 //! - `state`: what the lock protects.
 //!
 //! # How it is kept
-//! - Each command whose event somebody holds has a value of its own on the timeline ([`QueueState::end_command`]).
+//! - Each command whose event somebody holds has a value of its own on the timeline, or one with brief commands behind it
+//!   ([`QueueState::end_command`]).
 //! - A stream waits only for points that are submitted: a queue that another one is to wait for is flushed first.
 //! - In an in-order queue nothing is encoded while something before it is pending.
 //! - An event is complete when the timeline is at its value *and* the host tasks of the queue up to its own are done, so

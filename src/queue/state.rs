@@ -36,6 +36,42 @@ enum Observed {
     ByTask,
 }
 
+/// The commands, each of bounded work, that are recorded behind one that somebody observes, and
+/// whose end is its end for the observer. What the device does to show the end of each command by
+/// itself may take longer than the commands
+/// (docs/decisions/0192-brief-commands-share-one-end.md).
+#[derive(Debug, Default)]
+struct BriefCommands {
+    commands: u32,
+    work: u64,
+}
+
+impl BriefCommands {
+    /// The most commands that end together: a tenth of a millisecond of empty kernels.
+    const COMMANDS: u32 = 32;
+    /// The most work behind the first of them, in instructions and bytes: a tenth of a millisecond
+    /// of a slow GPU.
+    const WORK: u64 = 1 << 20;
+
+    /// Returns true if the device has to show the end of the command recorded last, which is
+    /// `observed` or not, before the next one begins.
+    fn shows_end(&mut self, observed: bool, next: Option<u64>) -> bool {
+        if !observed && self.commands == 0 {
+            return false;
+        }
+        let work = next.map_or(u64::MAX, |next| self.work.saturating_add(next));
+        if work > Self::WORK || self.commands == Self::COMMANDS {
+            *self = Self::default();
+            return true;
+        }
+        *self = Self {
+            commands: self.commands + 1,
+            work,
+        };
+        false
+    }
+}
+
 /// Makes sure that an executor has a thread.
 fn started(executor: &Arc<Executor>) -> ClResult {
     executor.start().map_err(|error| {
@@ -62,6 +98,8 @@ pub struct QueueState {
     open_tasks: Vec<Task>,
     /// Somebody may ask for the completion of the open command.
     observed: Observed,
+    /// The commands recorded behind one whose completion is observed with theirs.
+    brief: BriefCommands,
     executor: Arc<Executor>,
     /// The executor of tasks that bring contents from other memories, which wait for devices.
     bringing: Option<Arc<Executor>>,
@@ -122,6 +160,7 @@ impl QueueState {
             open_events: Vec::new(),
             open_tasks: Vec::new(),
             observed: Observed::No,
+            brief: BriefCommands::default(),
             executor,
             bringing: None,
             host: HostTasks::default(),
@@ -163,18 +202,19 @@ impl QueueState {
         self.print_tasks.front().copied()
     }
 
-    /// Ends the open command: later operations belong to another. No event that the application has
-    /// may depend on it.
-    pub fn end_command(&mut self) {
-        let observed = match self.observed {
-            Observed::No => false,
-            // One reference is ours.
-            Observed::ByEvent => {
-                (self.open_events.last()).is_some_and(|event| Arc::strong_count(event) > 1)
+    /// Ends the open command: later operations belong to another, whose work is bounded by `next`
+    /// if it is at all. No event that the application has may depend on it, unless it is brief.
+    pub fn end_command(&mut self, next: Option<u64>) {
+        // One reference is ours.
+        let held = || (self.open_events.last()).is_some_and(|event| Arc::strong_count(event) > 1);
+        let observed = match std::mem::replace(&mut self.observed, Observed::No) {
+            Observed::No => self.brief.shows_end(false, next),
+            Observed::ByEvent => self.brief.shows_end(held(), next),
+            Observed::ByTask => {
+                self.brief = BriefCommands::default();
+                true
             }
-            Observed::ByTask => true,
         };
-        self.observed = Observed::No;
         self.stream.end_command(observed);
     }
 
@@ -306,6 +346,7 @@ impl QueueState {
             return;
         }
         self.observed = Observed::No;
+        self.brief = BriefCommands::default();
         // Before the device can begin: it may be done when this returns.
         let now = if self.profiling { now_ns() } else { 0 };
         let failed = match self.stream.submit(false) {
@@ -387,5 +428,29 @@ impl QueueState {
     pub fn has_reached(&self, place: QueuePosition) -> bool {
         self.progress.host_done() >= place.host_seq
             && self.progress.timeline.has_reached(place.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brief_commands_share_their_end() {
+        let mut brief = BriefCommands::default();
+        let none_observed = (0..100).all(|_| !brief.shows_end(false, Some(8)));
+        assert!(none_observed);
+        // One that may take long begins behind a command that is observed, or behind brief ones after it.
+        assert!(brief.shows_end(true, None));
+        assert!(!brief.shows_end(true, Some(8)) && !brief.shows_end(false, Some(8)));
+        assert!(brief.shows_end(false, None) && !brief.shows_end(false, None));
+        // Neither many of them nor much work.
+        let shown: Vec<usize> = (0..100)
+            .filter(|_| brief.shows_end(true, Some(8)))
+            .collect();
+        assert_eq!(shown, [32, 65, 98]);
+        assert!(!brief.shows_end(true, Some(BriefCommands::WORK / 2)));
+        assert!(brief.shows_end(true, Some(BriefCommands::WORK)));
+        assert!(brief.shows_end(true, Some(u64::MAX)));
     }
 }

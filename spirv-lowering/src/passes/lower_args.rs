@@ -16,6 +16,7 @@
 
 use super::lower_images::Descriptors;
 use crate::analysis::arg_access::{ArgAccess, PASS_ON};
+use crate::analysis::cfg::Cfg;
 use crate::analysis::waits;
 use crate::edit::rewrite::{InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
@@ -23,10 +24,10 @@ use crate::interface::{
     Access, AccessQualifier, AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit,
     KernelInterface, SPEC_FIRST_LOCAL_ARG,
 };
-use crate::ir::entity::{SecondaryMap, Value};
+use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::module::{EntryPoint, ParamKind};
-use crate::ir::op::{Op, Scope};
+use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use crate::target::Target;
 use rustc_hash::FxHashMap;
@@ -628,7 +629,7 @@ pub fn run(
         private_size: 0,
         attributes: kernel.attributes.clone(),
         uses_printf: false,
-        uses_barrier: false,
+        instruction_bound: instruction_bound(func),
         uses_subgroups: false,
         guarded: false,
         waits: waits::may_wait(func),
@@ -642,16 +643,30 @@ pub fn run(
 
 /// Sets the flags of the interface that follow from the operations used.
 fn describe(func: &Function, interface: &mut KernelInterface) {
-    for &block in &func.layout {
-        for &inst in &func.blocks[block].insts {
-            match func.insts[inst].op {
-                Op::Implicit(Implicit::PrintfBuffer, _) => interface.uses_printf = true,
-                Op::Barrier {
-                    exec: Scope::WorkGroup,
-                    ..
-                } => interface.uses_barrier = true,
-                _ => {}
-            }
-        }
+    let mut ops = instructions(func);
+    interface.uses_printf = ops.any(|op| matches!(op, Op::Implicit(Implicit::PrintfBuffer, _)));
+}
+
+fn instructions(func: &Function) -> impl Iterator<Item = &Op> {
+    let insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    insts.map(|&inst| &func.insts[inst].op)
+}
+
+/// Returns the most instructions that a work-item executes, `u32::MAX` if there are loops or calls.
+fn instruction_bound(func: &Function) -> u32 {
+    let cfg = Cfg::new(func);
+    let position = |block| cfg.rpo_index(block);
+    let retreats = |&block: &Block| {
+        let mut after = cfg.succs(block).iter();
+        after.any(|&next| position(next) <= position(block))
+    };
+    if cfg.rpo().iter().any(retreats) || instructions(func).any(|op| matches!(op, Op::Call(_))) {
+        return u32::MAX;
     }
+    let each = |op: &Op| match op {
+        Op::MemCopy { size, .. } => 1 + size / 4,
+        _ => 1,
+    };
+    let all: u64 = instructions(func).map(each).sum();
+    u32::try_from(all).unwrap_or(u32::MAX)
 }

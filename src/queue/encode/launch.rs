@@ -106,8 +106,7 @@ impl Object<Queue> {
             copy_shown_images(&mut recorder, index, queue, kernel, true)?;
         }
         let InQueue { state, slots, .. } = recorder;
-        let [x, y, z] = launch.grid.global;
-        state.note_work(x.saturating_mul(y).saturating_mul(z));
+        state.note_work(launch.grid.work_items());
         if kernel.host_memory {
             self.target.context.note_pointers_followed();
             state.progress.set_follows(state.value());

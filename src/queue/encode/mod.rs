@@ -139,7 +139,7 @@ impl Object<Queue> {
         if how.profile {
             self.free_unwanted(state);
         }
-        state.end_command();
+        state.end_command(command.work.bound());
         state.forget_left_writes();
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
         state.wait_for(&ready.points)?;
