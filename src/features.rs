@@ -5,6 +5,7 @@
 //! [`Features::new`]; [`Features::version`] is the version of which the device has all required
 //! features.
 
+use crate::backend::external::{MemoryHandle, SemaphoreHandle};
 use crate::backend::Caps;
 use crate::cl::{self, cl_bitfield, cl_semaphore_type_khr};
 use crate::compile::Language;
@@ -76,6 +77,12 @@ pub struct Features {
     /// Clocks of the device and of the processor that a sub-group runs on.
     pub clocks: [bool; 2],
     pub pci_bus_info: bool,
+    /// Memory of the host in place.
+    pub imports_host: bool,
+    /// Memory of others by file descriptors: opaque ones, and DMA buffers.
+    pub shared_memory: [bool; 2],
+    /// Semaphores of others by file descriptors: opaque ones, and sync files.
+    pub shared_semaphores: [bool; 2],
     /// Allocations of the host that the device sees at their address.
     pub usm: bool,
 }
@@ -104,6 +111,12 @@ impl Features {
             half_atomics: caps.fp16 && target.fp16.supported,
             clocks: [target.clock_device, target.clock_subgroup],
             pci_bus_info: caps.pci.is_some(),
+            imports_host: caps.host_import_align > 0,
+            shared_memory: [MemoryHandle::OpaqueFd, MemoryHandle::DmaBuf]
+                .map(|kind| caps.memory_imports.contains(&kind)),
+            shared_semaphores: [SemaphoreHandle::OpaqueFd, SemaphoreHandle::SyncFd].map(|kind| {
+                caps.semaphore_imports.contains(&kind) && caps.semaphore_exports.contains(&kind)
+            }),
             usm: caps.svm.coarse && caps.svm.fine,
         }
     }
@@ -154,6 +167,35 @@ impl Features {
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (true, "cl_ext_immutable_memory_objects", one),
             (true, "cl_khr_semaphore", (1, 0, 1)),
+            (
+                self.imports_host || self.shared_memory[1],
+                "cl_arm_import_memory",
+                (1, 1, 0),
+            ),
+            (self.imports_host, "cl_arm_import_memory_host", one),
+            (self.shared_memory[1], "cl_arm_import_memory_dma_buf", one),
+            (self.shares_memory(), "cl_khr_external_memory", (1, 0, 1)),
+            (
+                self.shared_memory[0],
+                "cl_khr_external_memory_opaque_fd",
+                one,
+            ),
+            (self.shared_memory[1], "cl_khr_external_memory_dma_buf", one),
+            (
+                self.shares_semaphores(),
+                "cl_khr_external_semaphore",
+                (1, 0, 1),
+            ),
+            (
+                self.shared_semaphores[0],
+                "cl_khr_external_semaphore_opaque_fd",
+                one,
+            ),
+            (
+                self.shared_semaphores[1],
+                "cl_khr_external_semaphore_sync_fd",
+                one,
+            ),
             (true, "cl_khr_command_buffer", (0, 9, 8)),
             (true, "cl_khr_command_buffer_multi_device", (0, 9, 2)),
             (true, "cl_khr_command_buffer_mutable_dispatch", (0, 9, 5)),
@@ -385,6 +427,16 @@ impl Features {
         ];
         let works = |&&(works, _): &&(bool, u32)| works;
         all.iter().filter(works).map(|&(_, value)| value).collect()
+    }
+
+    /// Returns true if there is cl_khr_external_memory, with any handles.
+    pub fn shares_memory(&self) -> bool {
+        self.shared_memory.contains(&true)
+    }
+
+    /// Returns true if there is cl_khr_external_semaphore, with any handles.
+    pub fn shares_semaphores(&self) -> bool {
+        self.shared_semaphores.contains(&true)
     }
 
     /// Returns true if there is cl_khr_kernel_clock, of any scope.

@@ -508,6 +508,17 @@ pub fn blobs_out(
     Ok(())
 }
 
+/// Creates a buffer of memory of the host in place ([`Mem::import_host`]).
+pub fn import_host(
+    context: &Ref<Context>,
+    flags: cl::cl_mem_flags,
+    memory: Out<c_void>,
+    size: usize,
+) -> ClResult<Ref<Mem>> {
+    // SAFETY: the application vouches for the memory as long as the object lives (see the module's head).
+    unsafe { Mem::import_host(context, flags, memory.0 as usize, size) }
+}
+
 /// Returns a new buffer over, or with a copy of, memory of the application.
 pub fn buffer(
     context: &Ref<Context>,

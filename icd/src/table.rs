@@ -342,6 +342,14 @@ entries! {
         status clGetSemaphoreInfoKHR(sema_object: cl_semaphore_khr, param_name: cl_semaphore_info_khr, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = semaphore::get_info;
         status clRetainSemaphoreKHR(sema_object: cl_semaphore_khr) = semaphore::retain;
         status clReleaseSemaphoreKHR(sema_object: cl_semaphore_khr) = semaphore::release;
+        // cl_khr_external_memory
+        status clEnqueueAcquireExternalMemObjectsKHR(command_queue: cl_command_queue, num_mem_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = enqueue::acquire_external;
+        status clEnqueueReleaseExternalMemObjectsKHR(command_queue: cl_command_queue, num_mem_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = enqueue::release_external;
+        // cl_arm_import_memory
+        create clImportMemoryARM(context: cl_context, flags: cl_mem_flags, properties: *const cl_import_properties_arm, memory: *mut c_void, size: usize) = buffer::import_memory;
+        // cl_khr_external_semaphore
+        status clGetSemaphoreHandleForTypeKHR(sema_object: cl_semaphore_khr, device: cl_device_id, handle_type: cl_external_semaphore_handle_type_khr, handle_size: usize, handle_ptr: *mut c_void, handle_size_ret: *mut usize) = semaphore::get_handle;
+        status clReImportSemaphoreSyncFdKHR(sema_object: cl_semaphore_khr, reimport_props: *mut cl_semaphore_reimport_properties_khr, fd: cl_int) = semaphore::reimport_sync_fd;
         // cl_ext_buffer_device_address
         status clSetKernelArgDevicePointerEXT(kernel: cl_kernel, arg_index: cl_uint, arg_value: cl_mem_device_address_ext) = kernel::set_arg_device_pointer;
         // cl_ext_image_requirements_info

@@ -1,5 +1,7 @@
 //! The abilities of a device, independent of the API that reports them. clGetDeviceInfo reads them.
 
+use super::external::{MemoryHandle, SemaphoreHandle};
+
 /// Identity, limits and features of a device.
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs)]
@@ -67,6 +69,12 @@ pub struct Caps {
     /// Set if it calls functions of the host ([`super::Op::Call`]).
     pub native_kernels: bool,
     pub images: super::image::ImageLimits,
+    /// Handles by which memory of others can be used.
+    pub memory_imports: Vec<MemoryHandle>,
+    /// Handles by which semaphores of others can be used.
+    pub semaphore_imports: Vec<SemaphoreHandle>,
+    /// Handles by which its semaphores can be used by others.
+    pub semaphore_exports: Vec<SemaphoreHandle>,
 }
 
 /// The shared virtual memory that the device may have, as far as is known before the device is

@@ -446,7 +446,7 @@ impl Stream for FakeStream {
             }
             Op::Call { .. } => return Err(DeviceError::Unsupported("native kernels".into())),
             Op::Sequence(_) => return Err(DeviceError::Unsupported("recorded sequences".into())),
-            Op::Marker | Op::Keep(_) => Step::Nothing,
+            Op::Handover { .. } | Op::Marker | Op::Keep(_) => Step::Nothing,
         };
         self.open.steps.push(step);
         self.length += 1;

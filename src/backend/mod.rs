@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod device_events;
 pub mod device_queue;
 pub mod event_times;
+pub mod external;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
@@ -34,6 +35,7 @@ pub use caps::{Caps, SvmCaps};
 pub use image::{Binding, DeviceImage, ImageDesc, ImageDim, PixelFormat, Support};
 pub use op::{BufferCopy, Call, Op, OrderRule, Sequence, Slice, Use};
 
+use external::{MemoryHandle, Semaphore, SemaphoreHandle};
 use processors::Processor;
 use smallvec::SmallVec;
 use spirv_lowering::interface::KernelInterface;
@@ -290,6 +292,17 @@ pub trait Stream: Send {
     /// Makes the open command wait for this point, already submitted, of another stream of the same
     /// device or of one with the same root. It fails if the command at that point has failed.
     fn wait_for(&mut self, point: &Point);
+    /// Makes what is recorded from now on wait for a shared semaphore, which somebody else has signalled or is about to. The
+    /// open batch is empty.
+    fn wait_semaphore(&mut self, semaphore: &Arc<dyn Semaphore>) -> Result {
+        let _ = semaphore;
+        Err(DeviceError::Unsupported("shared semaphores".to_owned()))
+    }
+    /// Makes the open batch, which is not empty and is submitted next, signal a shared semaphore.
+    fn signal_semaphore(&mut self, semaphore: &Arc<dyn Semaphore>) -> Result {
+        let _ = semaphore;
+        Err(DeviceError::Unsupported("shared semaphores".to_owned()))
+    }
     /// Records an operation. With `profile`, its start and end are measured (streams made with profiling only).
     fn record(
         &mut self,
@@ -326,6 +339,29 @@ pub trait Device: Send + Sync {
     }
     /// Allocates memory, at least 256-byte aligned.
     fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>>;
+    /// Creates memory of a handle ([`Caps::memory_imports`]), which is no longer the caller's on success: the first `size` bytes
+    /// of what it names.
+    fn import_memory(&self, kind: MemoryHandle, fd: i32, size: u64) -> Result<Arc<dyn Memory>> {
+        let _ = (kind, fd, size);
+        Err(DeviceError::Unsupported("shared memory".to_owned()))
+    }
+    /// Creates an image on memory of an opaque handle, which is no longer the caller's on success. Its texels are where this
+    /// device would put those of such an image.
+    fn import_image(&self, fd: i32, desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
+        let _ = (fd, desc);
+        Err(DeviceError::Unsupported("shared images".to_owned()))
+    }
+    /// Creates a semaphore that can be exported ([`Caps::semaphore_exports`]).
+    fn create_semaphore(&self, export: SemaphoreHandle) -> Result<Arc<dyn Semaphore>> {
+        let _ = export;
+        Err(DeviceError::Unsupported("shared semaphores".to_owned()))
+    }
+    /// Creates a semaphore with the payload of a handle ([`Caps::semaphore_imports`]), which is no longer the caller's on
+    /// success.
+    fn import_semaphore(&self, kind: SemaphoreHandle, fd: i32) -> Result<Arc<dyn Semaphore>> {
+        let _ = (kind, fd);
+        Err(DeviceError::Unsupported("shared semaphores".to_owned()))
+    }
     /// Allocates memory at addresses that the host has too, aligned to `align` bytes (a power of two).
     fn allocate_shared(&self, size: u64, align: u64, kind: SharedKind) -> Result<Arc<dyn Memory>> {
         let _ = (size, align, kind);

@@ -1,5 +1,6 @@
 //! The operations of a stream, as plain data.
 
+use super::external::SharedResource;
 use super::image::{Binding, DeviceImage, ImageRegion};
 use super::{Memory, Pipeline};
 use std::any::Any;
@@ -180,6 +181,13 @@ pub enum Op<'a> {
         work: Arc<dyn Call>,
         /// Memory that it may touch.
         uses: &'a [Use],
+    },
+    /// Takes over memory or an image from others that share it, or hands it over to them.
+    Handover {
+        /// The memory or image.
+        resource: SharedResource<'a>,
+        /// Others have used it; otherwise they are about to.
+        acquire: bool,
     },
     /// Runs recorded operations once more. They may access any memory.
     Sequence(&'a Arc<dyn Sequence>),

@@ -147,6 +147,8 @@ impl Work {
             }
             // Its arguments may lead anywhere.
             Self::Native(_) => return HostAccess::Anything,
+            // Others may reach what devices do.
+            Self::Handover { .. } | Self::Semaphores { .. } => return HostAccess::Shared,
             Self::Marker | Self::Barrier => {}
         }
         HostAccess::Ranges(ranges)

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod buffer;
 pub mod contents;
+pub mod external;
 pub mod image;
 pub mod kernel;
 pub mod map;
@@ -16,6 +17,7 @@ pub mod replay;
 pub mod svm;
 pub mod sync;
 
+use crate::backend::external::Semaphore;
 use crate::backend::image::ImageRegion;
 use crate::backend::{BufferCopy, Slice};
 use crate::cl::{self, cl_command_type, cl_map_flags, cl_mem_migration_flags};
@@ -266,6 +268,13 @@ pub enum Work {
     Launch(Launch),
     /// Runs recorded commands.
     Replay(Arc<Replay>),
+    /// Takes objects over from others that share their memory, or hands them over.
+    Handover { list: Vec<Ref<Mem>>, acquire: bool },
+    /// Waits for shared semaphores, or signals them.
+    Semaphores {
+        list: SmallVec<[Arc<dyn Semaphore>; 1]>,
+        signal: bool,
+    },
     /// Nothing; completes after what it waits for.
     Marker,
     /// Nothing; everything later waits for it.

@@ -4,10 +4,12 @@
 //! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
 
 use super::device_side;
+use super::external_handles::{memory_names, semaphore_names};
 use super::info::{
     answer, name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
 };
 use super::partition;
+use crate::backend::external::MemoryHandle;
 use crate::backend::image::ImageLimits;
 use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
 use crate::cl::{
@@ -498,6 +500,7 @@ impl Device {
 
     /// Queries of extensions, only where the extension is reported.
     fn query_extension(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        let features = &self.features;
         match (param, self.caps().pci) {
             (cl::CL_DEVICE_PCI_BUS_INFO_KHR, Some(pci)) => out.write(pci),
             // CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, that of double, that of half.
@@ -518,6 +521,28 @@ impl Device {
             }
             (cl::CL_DEVICE_SEMAPHORE_TYPES_KHR, _) => {
                 out.write(features::SEMAPHORE_TYPES.as_slice())
+            }
+            (cl::CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR, _)
+                if features.shares_memory() =>
+            {
+                out.write(memory_names(&self.caps().memory_imports).as_slice())
+            }
+            (cl::CL_DEVICE_EXTERNAL_MEMORY_IMPORT_ASSUME_LINEAR_IMAGES_HANDLE_TYPES_KHR, _)
+                if features.shares_memory() =>
+            {
+                let mut kinds = self.caps().memory_imports.clone();
+                kinds.retain(|kind| *kind == MemoryHandle::DmaBuf);
+                out.write(memory_names(&kinds).as_slice())
+            }
+            (cl::CL_DEVICE_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR, _)
+                if features.shares_semaphores() =>
+            {
+                out.write(semaphore_names(&self.caps().semaphore_imports).as_slice())
+            }
+            (cl::CL_DEVICE_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR, _)
+                if features.shares_semaphores() =>
+            {
+                out.write(semaphore_names(&self.caps().semaphore_exports).as_slice())
             }
             (cl::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, _) => {
                 out.write(features::COMMAND_BUFFER_CAPABILITIES)

@@ -8,6 +8,7 @@ pub mod device;
 pub mod device_queue;
 pub mod device_side;
 pub mod event;
+mod external_handles;
 pub mod grid;
 pub mod info;
 pub mod kernel;

@@ -3,8 +3,9 @@
 //! A machine without a usable device still has the platform; the log says why it is empty.
 
 use super::device::Device;
+use super::external_handles::{memory_names, semaphore_names};
 use super::info::{answer, name_versions, version, version_string, Info, InfoOut, Written};
-use crate::backend;
+use crate::backend::{self, Caps};
 use crate::cl::{self, cl_device_type, cl_uint};
 use crate::error::{err, ClResult};
 use crate::features::{self, Versioned, VENDOR_SUFFIX, VERSION};
@@ -93,6 +94,18 @@ impl Platform {
     }
 }
 
+impl Platform {
+    /// Returns the kinds of handles that all devices have in a list of theirs.
+    fn common<T: Copy + PartialEq>(&self, list: impl Fn(&Caps) -> &[T]) -> Vec<T> {
+        let mut lists = self.devices.iter().map(|device| list(device.caps()));
+        let mut common = lists.next().unwrap_or_default().to_vec();
+        for other in lists {
+            common.retain(|kind| other.contains(kind));
+        }
+        common
+    }
+}
+
 impl Info for Platform {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         answer! { param, out;
@@ -100,6 +113,12 @@ impl Info for Platform {
             CL_PLATFORM_VERSION => version_string(VERSION),
             CL_PLATFORM_NUMERIC_VERSION => version(VERSION.0, VERSION.1, 0),
             CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR => features::PLATFORM_COMMAND_BUFFERS,
+            CL_PLATFORM_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR =>
+                memory_names(&self.common(|caps| &caps.memory_imports)).as_slice(),
+            CL_PLATFORM_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR =>
+                semaphore_names(&self.common(|caps| &caps.semaphore_imports)).as_slice(),
+            CL_PLATFORM_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR =>
+                semaphore_names(&self.common(|caps| &caps.semaphore_exports)).as_slice(),
             CL_PLATFORM_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES.as_slice(),
             CL_PLATFORM_NAME => "Pumice",
             CL_PLATFORM_VENDOR => "Pumice",

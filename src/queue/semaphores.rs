@@ -1,4 +1,5 @@
-//! Commands that wait for semaphores and signal them: markers, whose events do the work (`object::semaphore`).
+//! Commands that wait for semaphores and signal them: markers, whose events do the work (`object::semaphore`). Where others
+//! share a semaphore, the device waits for its payload, or signals it, too.
 
 use super::Queue;
 use crate::cl;
@@ -9,6 +10,15 @@ use crate::object::event::{Event, Readiness};
 use crate::object::semaphore::Semaphore;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// Returns the work on the payloads of those that are shared.
+fn work(semaphores: &[Ref<Semaphore>], signal: bool) -> Work {
+    let list: SmallVec<_> = semaphores.iter().filter_map(|one| one.payload()).collect();
+    match list.is_empty() {
+        true => Work::Marker,
+        false => Work::Semaphores { list, signal },
+    }
+}
 
 impl Object<Queue> {
     /// Checks what both commands have in common.
@@ -41,13 +51,15 @@ impl Object<Queue> {
     ) -> ClResult<Option<Ref<Event>>> {
         self.check_semaphores(semaphores, wait)?;
         let taken: SmallVec<[_; 2]> = semaphores.iter().map(|one| one.take()).collect();
-        let signals = taken.iter().map(|taken| taken.event.clone());
+        let signals = taken.iter().flatten().map(|taken| taken.event.clone());
         let wait: SmallVec<[_; 4]> = wait.iter().cloned().chain(signals).collect();
-        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_WAIT_KHR, Work::Marker);
+        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_WAIT_KHR, work(semaphores, false));
         let result = self.enqueue(command, &wait, false, want_event);
         if result.is_err() {
             for (semaphore, taken) in semaphores.iter().zip(taken) {
-                semaphore.put_back(taken);
+                taken
+                    .into_iter()
+                    .for_each(|taken| semaphore.put_back(taken));
             }
         }
         result
@@ -61,7 +73,8 @@ impl Object<Queue> {
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
         self.check_semaphores(semaphores, wait)?;
-        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR, Work::Marker);
+        let work = work(semaphores, true);
+        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR, work);
         let event = self.enqueue(command, wait, false, true)?;
         let mut awaited = false;
         for (semaphore, event) in semaphores.iter().zip(event.iter().cycle()) {

@@ -120,6 +120,8 @@ pub struct QueueState {
     /// Writes that other queues had left to the device when the queue was made: every command waits for them.
     pub left_writes: Vec<Point>,
     heavy: bool,
+    /// The open batch signals what others wait for.
+    awaited: bool,
     /// Staging towards the device.
     pub up: Pool,
     /// Staging from the device.
@@ -172,6 +174,7 @@ impl QueueState {
             trees_seen: 0,
             left_writes: Vec::new(),
             heavy: false,
+            awaited: false,
             up: Pool::new(Placement::HostWrite, 1 << 20, STAGING),
             down: Pool::new(Placement::HostRead, 1 << 20, STAGING),
             args: Pool::new(Placement::HostWrite, 256 << 10, UNBOUNDED),
@@ -260,6 +263,11 @@ impl QueueState {
         Ok(slot)
     }
 
+    /// Makes the open batch be submitted as soon as the open command is followed.
+    pub fn submit_soon(&mut self) {
+        self.awaited = true;
+    }
+
     /// Counts a recorded operation that takes a while.
     pub fn note_work(&mut self, amount: u64) {
         self.heavy |= amount >= HEAVY;
@@ -334,7 +342,7 @@ impl QueueState {
     pub fn maybe_submit(&mut self) {
         let length = self.stream.open_len();
         let look = self.heavy || (length >= EAGER && length.is_multiple_of(EAGER));
-        if length >= BATCH || (look && self.device_idle()) {
+        if self.awaited || length >= BATCH || (look && self.device_idle()) {
             self.submit();
         }
     }
@@ -342,6 +350,7 @@ impl QueueState {
     /// Submits the open batch. Failures go to its events, and to `after` and `reports`.
     pub fn submit(&mut self) {
         self.heavy = false;
+        self.awaited = false;
         if self.stream.open_len() == 0 {
             return;
         }

@@ -240,6 +240,10 @@ pub fn describe(command: &Command) -> (String, String) {
         Work::Marker if command.kind == cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR => {
             ("signal semaphores", String::new())
         }
+        Work::Handover { acquire: true, .. } => ("acquire", String::new()),
+        Work::Handover { .. } => ("release", String::new()),
+        Work::Semaphores { signal: true, .. } => ("signal semaphores", String::new()),
+        Work::Semaphores { .. } => ("wait for semaphores", String::new()),
         Work::Marker => ("nothing", format!("command {:#x}", command.kind)),
         Work::Barrier => ("barrier", String::new()),
     };

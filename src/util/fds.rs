@@ -2,10 +2,13 @@
 
 use super::files;
 use std::fs::File;
-use std::io::{Error, ErrorKind, Result, Seek, Write};
+use std::io::{Error, ErrorKind, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The result of calls of the system.
+type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Returns a file without a name that holds `bytes`, to be read from its beginning. Unlike a pipe
 /// it needs no thread to write, and raises no signal if its reader dies.
@@ -120,6 +123,68 @@ pub fn readable<const N: usize>(
         return Ok([false; N]);
     }
     Ok(wanted.map(|fd| fd.revents != 0))
+}
+
+/// Offers a copy of a file descriptor to `take`, which owns the copy where it succeeds; the descriptor itself is closed then.
+/// Where `take` fails the descriptor stays open, and the copy is closed unless `take` has done so: some do.
+pub fn offer<T, E>(fd: i32, take: impl FnOnce(i32) -> Result<T, E>) -> Result<Result<T, E>> {
+    let copy = copy(fd)?;
+    let taken = take(copy);
+    let gone = match &taken {
+        Ok(_) => fd,
+        Err(_) if identity(copy).is_some() && identity(copy) == identity(fd) => copy,
+        Err(_) => return Ok(taken),
+    };
+    close(gone);
+    Ok(taken)
+}
+
+/// Returns a copy of a file descriptor, which children do not get.
+pub fn copy(fd: i32) -> Result<i32> {
+    // SAFETY: what is no descriptor is refused.
+    match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0) } {
+        copy if copy < 0 => Err(Error::last_os_error()),
+        copy => Ok(copy),
+    }
+}
+
+/// Closes a file descriptor that is the caller's.
+pub fn close(fd: i32) {
+    // SAFETY: as the caller says, nobody else has it.
+    unsafe { libc::close(fd) };
+}
+
+/// Returns the file that a descriptor names, if it is open.
+fn identity(fd: i32) -> Option<(libc::dev_t, libc::ino_t)> {
+    // SAFETY: a plain structure, which the call fills.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: room for the status; what is no descriptor is refused.
+    let known = unsafe { libc::fstat(fd, &mut status) } == 0;
+    known.then_some((status.st_dev, status.st_ino))
+}
+
+/// Returns the length in bytes of what a file descriptor names, or None where it has none. An error: it is not open, or names
+/// what is no memory, and what a driver might wait for.
+pub fn length(fd: i32) -> Result<Option<u64>> {
+    // SAFETY: a plain structure, which the call fills.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: room for the status; what is no descriptor is refused.
+    if unsafe { libc::fstat(fd, &mut status) } < 0 {
+        return Err(Error::last_os_error());
+    }
+    match status.st_mode & libc::S_IFMT {
+        libc::S_IFREG => return Ok(u64::try_from(status.st_size).ok()),
+        libc::S_IFIFO | libc::S_IFSOCK | libc::S_IFDIR | libc::S_IFBLK => {
+            return Err(Error::from(ErrorKind::InvalidInput));
+        }
+        _ => {}
+    }
+    // DMA buffers know these two places alone.
+    // SAFETY: the descriptor is open.
+    let end = unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+    // SAFETY: as above.
+    unsafe { libc::lseek(fd, 0, libc::SEEK_SET) };
+    Ok(u64::try_from(end).ok())
 }
 
 #[cfg(test)]

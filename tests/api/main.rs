@@ -32,6 +32,8 @@ mod image_kernels;
 mod images;
 mod immutable;
 mod initializers;
+#[cfg(target_os = "linux")]
+mod interop;
 mod kernels;
 mod language;
 mod large;

@@ -355,6 +355,43 @@ pub fn native_kernel(
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
+fn hand_over(
+    queue: Handle,
+    (number, mems): (cl_uint, In<cl_mem>),
+    acquire: bool,
+    tail: Tail,
+) -> ClResult {
+    let queue = queue.object::<Queue>()?;
+    let mems = abi::optional_objects::<Mem>(number, mems)?.unwrap_or_default();
+    let waits = abi::wait_list(tail.count, tail.list)?;
+    let command = command::external::hand_over(&queue.target, mems, acquire, &waits)?;
+    tail.submit(&queue, command, false)
+}
+
+/// Implements clEnqueueAcquireExternalMemObjectsKHR.
+pub fn acquire_external(
+    queue: Handle,
+    number: cl_uint,
+    mems: In<cl_mem>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
+) -> ClResult {
+    hand_over(queue, (number, mems), true, Tail { count, list, event })
+}
+
+/// Implements clEnqueueReleaseExternalMemObjectsKHR.
+pub fn release_external(
+    queue: Handle,
+    number: cl_uint,
+    mems: In<cl_mem>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
+) -> ClResult {
+    hand_over(queue, (number, mems), false, Tail { count, list, event })
+}
+
 pub fn marker(queue: Handle, count: cl_uint, list: In<cl_event>, event: Out<cl_event>) -> ClResult {
     let queue = queue.object::<Queue>()?;
     Tail { count, list, event }.submit(&queue, command::sync::marker(), false)

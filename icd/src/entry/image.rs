@@ -12,6 +12,7 @@ use pumice_runtime::error::{err, ClResult, OrErr};
 use pumice_runtime::handle::Ref;
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::mem::description::Description;
+use pumice_runtime::object::mem::external;
 use pumice_runtime::object::mem::image::supported_formats;
 use pumice_runtime::object::mem::requirements::image_requirements;
 use pumice_runtime::object::mem::{pixel, Mem};
@@ -91,7 +92,7 @@ pub fn create_with_properties(
     desc: In<cl_image_desc>,
     host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    let properties = abi::properties(properties).unwrap_or_default();
+    let properties = abi::formed_properties(properties, external::form)?;
     make(context, properties, flags, format, desc, host_ptr)
 }
 

@@ -2,12 +2,14 @@
 
 use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
-    self, cl_event, cl_semaphore_info_khr, cl_semaphore_khr, cl_semaphore_payload_khr,
-    cl_semaphore_properties_khr, cl_uint,
+    self, cl_event, cl_external_semaphore_handle_type_khr, cl_int, cl_semaphore_info_khr,
+    cl_semaphore_khr, cl_semaphore_payload_khr, cl_semaphore_properties_khr,
+    cl_semaphore_reimport_properties_khr, cl_uint,
 };
 use pumice_runtime::error::{ensure, ClResult};
 use pumice_runtime::handle::{self, Ref};
 use pumice_runtime::object::context::Context;
+use pumice_runtime::object::device::Device;
 use pumice_runtime::object::event::Event;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::semaphore::{self, Semaphore};
@@ -43,6 +45,45 @@ pub fn get_info(
     semaphore
         .query(param, abi::info(size, value, size_ret))
         .map(drop)
+}
+
+/// Implements clGetSemaphoreHandleForTypeKHR: handles are file descriptors. Without a place for one only its size is returned.
+pub fn get_handle(
+    semaphore: Handle,
+    device: Handle,
+    kind: cl_external_semaphore_handle_type_khr,
+    size: usize,
+    place: Out<c_void>,
+    size_ret: Out<usize>,
+) -> ClResult {
+    let semaphore = semaphore.object::<Semaphore>()?;
+    let device = device.object::<Device>()?;
+    semaphore.check_export(&device, kind)?;
+    if !place.is_null() {
+        ensure!(
+            size >= size_of::<cl_int>(),
+            cl::CL_INVALID_VALUE,
+            "handle_size is less than that of a file descriptor"
+        );
+        abi::info(size, place, Out::null()).write(semaphore.export()?)?;
+    }
+    size_ret.set(size_of::<cl_int>());
+    Ok(())
+}
+
+/// Implements clReImportSemaphoreSyncFdKHR. There are no properties.
+pub fn reimport_sync_fd(
+    semaphore: Handle,
+    properties: Out<cl_semaphore_reimport_properties_khr>,
+    fd: cl_int,
+) -> ClResult {
+    let semaphore = semaphore.object::<Semaphore>()?;
+    ensure!(
+        properties.input().get().is_none_or(|first| first == 0),
+        cl::CL_INVALID_VALUE,
+        "an unknown property"
+    );
+    semaphore.import_sync_fd(fd)
 }
 
 /// The arguments of both commands, checked.

@@ -9,6 +9,7 @@ use super::memory::{self, CpuMemory};
 use super::pool::Pool;
 use super::stream::CpuStream;
 use crate::backend::caps::DeviceKind;
+use crate::backend::external::MemoryHandle;
 use crate::backend::processors::Processor;
 use crate::backend::{
     Caps, Code, Device, DeviceError, DeviceImage, ImageDesc, MachineCode, Memory, PixelFormat,
@@ -94,6 +95,12 @@ impl CpuDevice {
             rows_are_vectors: false,
             fast_copies: false,
             native_kernels: true,
+            memory_imports: match cfg!(target_os = "linux") {
+                true => vec![MemoryHandle::DmaBuf],
+                false => Vec::new(),
+            },
+            semaphore_imports: Vec::new(),
+            semaphore_exports: Vec::new(),
         };
         Self {
             caps,
@@ -141,6 +148,11 @@ impl Device for CpuDevice {
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>> {
         // SAFETY: as the caller promises.
         Ok(Arc::new(unsafe { CpuMemory::import(pointer, size) }))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn import_memory(&self, _kind: MemoryHandle, fd: i32, size: u64) -> Result<Arc<dyn Memory>> {
+        Ok(Arc::new(CpuMemory::map(fd, size)?))
     }
 
     fn host_memory(&self, address: usize, size: u64) -> Option<Arc<dyn Memory>> {

@@ -2,6 +2,8 @@
 
 use super::check;
 use super::check::allocations::{self, Allocation};
+#[cfg(target_os = "linux")]
+use super::dma_buf::MappedDescriptor;
 use crate::backend::{DeviceError, Memory, Result};
 use crate::util::pages::{self, Protection};
 use std::any::Any;
@@ -22,6 +24,9 @@ enum Owner {
     Pages(NonNull<u8>, usize),
     /// The application's.
     Application,
+    /// A mapped descriptor.
+    #[cfg(target_os = "linux")]
+    Mapped(MappedDescriptor),
     /// A part of other memory.
     Part(#[allow(dead_code, reason = "it is kept")] Arc<dyn Memory>),
 }
@@ -75,7 +80,7 @@ impl CpuMemory {
             allocations::add(Allocation {
                 base: self.base.as_ptr() as u64,
                 size: self.size,
-                imported: matches!(self.owner, Owner::Application),
+                imported: self.is_foreign(),
             });
         }
         self
@@ -130,6 +135,37 @@ impl CpuMemory {
         memory.checked()
     }
 
+    /// Maps the first `size` bytes of a descriptor, which is no longer the caller's on success.
+    #[cfg(target_os = "linux")]
+    pub fn map(fd: i32, size: u64) -> Result<Self> {
+        let mapped = MappedDescriptor::new(fd, size)?;
+        let memory = Self {
+            base: mapped.base,
+            size,
+            owner: Owner::Mapped(mapped),
+        };
+        Ok(memory.checked())
+    }
+
+    /// Returns true if it is not memory of this device's own.
+    fn is_foreign(&self) -> bool {
+        match self.owner {
+            Owner::Application => true,
+            #[cfg(target_os = "linux")]
+            Owner::Mapped(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Takes the memory over from others that share it, or hands it over to them.
+    pub fn hand_over(&self, acquire: bool) {
+        let _ = acquire;
+        #[cfg(target_os = "linux")]
+        if let Owner::Mapped(mapped) = &self.owner {
+            mapped.hand_over(acquire);
+        }
+    }
+
     /// Creates a part of other memory, which it keeps.
     pub fn part(whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Self> {
         let ours = of(whole.as_ref())?;
@@ -170,6 +206,8 @@ impl Drop for CpuMemory {
                 pages::unmap(*start, *room);
             },
             Owner::Application | Owner::Part(_) => {}
+            #[cfg(target_os = "linux")]
+            Owner::Mapped(_) => {}
         }
     }
 }

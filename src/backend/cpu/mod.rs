@@ -13,6 +13,8 @@ mod check;
 mod code;
 mod copy;
 mod device;
+#[cfg(target_os = "linux")]
+mod dma_buf;
 mod format;
 mod half;
 mod image;

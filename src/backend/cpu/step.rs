@@ -4,6 +4,7 @@ use super::code::CpuPipeline;
 use super::copy;
 use super::image::Descriptor;
 use super::launch;
+use super::memory;
 use super::pool::Pool;
 use super::texel_copy;
 use super::timeline::CpuTimeline;
@@ -62,6 +63,8 @@ pub enum StepAction {
         [u32; 3],
     ),
     Call(Arc<dyn Call>),
+    /// Takes memory over from others, or (false) hands it over to them.
+    Handover(Arc<dyn Memory>, bool),
     Sequence(Arc<dyn Sequence>),
     Nothing,
 }
@@ -258,6 +261,7 @@ impl StepAction {
                 texel_copy::image_copy(src.as_ref(), *from, dst.as_ref(), *to, *size);
             },
             Self::Call(work) => work.call(),
+            Self::Handover(memory, acquire) => memory::of(memory.as_ref())?.hand_over(*acquire),
             Self::Sequence(sequence) => {
                 let Some(CpuSequence(batch)) = sequence.as_any().downcast_ref() else {
                     return Err(DeviceError::Unsupported("a foreign sequence".to_owned()));

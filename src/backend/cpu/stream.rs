@@ -10,6 +10,7 @@ use super::step::{
 };
 use super::timeline::CpuTimeline;
 use super::track::Track;
+use crate::backend::external::SharedResource;
 use crate::backend::image::Resource;
 use crate::backend::{
     Binding, DeviceError, Op, OrderRule, Pipeline, Point, ProfileSlot, Result, Sequence, Slice,
@@ -180,6 +181,14 @@ impl CpuStream {
                 }
                 StepAction::Call(work)
             }
+            Op::Handover { resource, acquire } => match resource {
+                SharedResource::Memory(slice) => {
+                    StepAction::Handover(slice.memory.clone(), acquire)
+                }
+                SharedResource::Image(_) => {
+                    return Err(DeviceError::Unsupported("shared images".to_owned()))
+                }
+            },
             Op::Sequence(sequence) => StepAction::Sequence(sequence.clone()),
             Op::Marker => StepAction::Nothing,
             Op::Keep(other) => {

@@ -4,6 +4,7 @@ use super::caps::{self, PhysicalDeviceInfo};
 use super::conv;
 use super::driver;
 use super::features::{Extensions, Features};
+use super::handles::{self, MemoryImport, SemaphoreHandles};
 use super::instance::{Instance, API_VERSION};
 use super::probe;
 use super::properties::Properties;
@@ -53,6 +54,8 @@ pub struct Adapter {
     pub replays_addresses: bool,
     /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
     pub placed_map_align: u64,
+    /// The handles of memory that it imports.
+    pub memory_imports: Vec<MemoryImport>,
     /// The sizes of sub-groups, where the driver would choose among several.
     pub subgroups: Option<SubgroupControl>,
     /// How it is waited for and copied with.
@@ -207,6 +210,7 @@ impl Adapter {
         } else {
             0
         };
+        let memory_imports = handles::imports_of(instance, raw, &extensions);
         let caps = caps::of(&PhysicalDeviceInfo {
             properties: &properties,
             features: &features,
@@ -216,6 +220,11 @@ impl Adapter {
             memory: device_heap(&memory),
             max_alloc: max_allocation.max(max_sparse),
             placed_map_align,
+            memory_imports: &memory_imports,
+            semaphores: match extensions.external_semaphore_fd {
+                true => SemaphoreHandles::of(instance, raw),
+                false => SemaphoreHandles::default(),
+            },
             subgroups,
         });
         Ok(Self {
@@ -230,6 +239,7 @@ impl Adapter {
             host_addresses,
             replays_addresses: features.v12.buffer_device_address_capture_replay == vk::TRUE,
             placed_map_align,
+            memory_imports,
             subgroups,
             tuning: Tuning::new(kind, quirks),
             caps,

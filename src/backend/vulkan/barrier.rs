@@ -38,6 +38,23 @@ fn record(
     };
 }
 
+/// Records barriers of buffers and images, between these stages.
+pub fn of_resources(
+    device: &LogicalDevice,
+    commands: vk::CommandBuffer,
+    [from, to]: [vk::PipelineStageFlags; 2],
+    buffers: &[vk::BufferMemoryBarrier<'_>],
+    images: &[vk::ImageMemoryBarrier<'_>],
+) {
+    let flags = vk::DependencyFlags::empty();
+    // SAFETY: the command buffer is being recorded by this thread; the batch keeps the resources.
+    unsafe {
+        device
+            .raw
+            .cmd_pipeline_barrier(commands, from, to, flags, &[], buffers, images)
+    };
+}
+
 /// Records a barrier between earlier commands in `stages` and later ones.
 pub fn between(
     device: &LogicalDevice,

@@ -103,6 +103,10 @@ pub struct Batch {
     pub others: Vec<Arc<dyn Any + Send + Sync>>,
     /// The semaphores that it waits for.
     pub waits: SmallVec<[Wait; 4]>,
+    /// Shared semaphores that it waits for; `others` keeps them.
+    pub shared_waits: SmallVec<[vk::Semaphore; 1]>,
+    /// Shared semaphores that it signals.
+    pub shared_signals: SmallVec<[vk::Semaphore; 1]>,
     staging: Vec<Arc<VulkanMemory>>,
     staged: u64,
     /// Room for the regions of a copy.
@@ -166,6 +170,8 @@ impl Batch {
             pipelines: Vec::new(),
             others: Vec::new(),
             waits: SmallVec::new(),
+            shared_waits: SmallVec::new(),
+            shared_signals: SmallVec::new(),
             staging: Vec::new(),
             staged: 0,
             regions: Vec::new(),
@@ -298,6 +304,8 @@ impl Batch {
         self.pipelines.clear();
         self.others.clear();
         self.waits.clear();
+        self.shared_waits.clear();
+        self.shared_signals.clear();
         self.staging.truncate(1);
         self.staged = 0;
         self.operations = 0;

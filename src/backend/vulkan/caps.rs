@@ -3,6 +3,7 @@
 use super::conv;
 use super::driver;
 use super::features::Features;
+use super::handles::{MemoryImport, SemaphoreHandles};
 use super::properties::Properties;
 use super::subgroups::SubgroupControl;
 use crate::backend::caps::{DeviceKind, SvmCaps};
@@ -33,6 +34,10 @@ pub struct PhysicalDeviceInfo<'a> {
     pub max_alloc: u64,
     /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
     pub placed_map_align: u64,
+    /// The handles of memory.
+    pub memory_imports: &'a [MemoryImport],
+    /// The handles of semaphores.
+    pub semaphores: SemaphoreHandles,
     /// The sizes of sub-groups, where there are several.
     pub subgroups: Option<SubgroupControl>,
 }
@@ -156,5 +161,10 @@ pub fn of(info: &PhysicalDeviceInfo<'_>) -> Caps {
         rows_are_vectors: quirks.has(Quirk::RowsAreVectors),
         fast_copies: kind == DeviceKind::Gpu,
         native_kernels: false,
+        memory_imports: (info.memory_imports.iter())
+            .map(|import| import.kind)
+            .collect(),
+        semaphore_imports: info.semaphores.imports.clone(),
+        semaphore_exports: info.semaphores.exports.clone(),
     }
 }

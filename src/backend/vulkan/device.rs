@@ -17,9 +17,12 @@ use super::pipeline::{Pipelines, VulkanCode};
 use super::probe;
 use super::queue::Queues;
 use super::replay;
+use super::semaphore::VulkanSemaphore;
+use super::shared;
 use super::stream::{sample_clock, VulkanStream};
 use super::svm::SharedHeap;
 use super::utility::Utilities;
+use crate::backend::external::{MemoryHandle, Semaphore, SemaphoreHandle};
 use crate::backend::{
     Caps, Code, Device, DeviceError, DeviceImage, ImageDesc, MachineCode, Memory, PixelFormat,
     Placement, Replay, ReplayKind, Result, SharedKind, Slice, Stream, StreamDesc, Support,
@@ -187,6 +190,30 @@ impl Device for VulkanDevice {
 
     fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>> {
         Ok(memory::allocate(self.heaps()?, size, placement)?)
+    }
+
+    fn import_memory(&self, kind: MemoryHandle, fd: i32, size: u64) -> Result<Arc<dyn Memory>> {
+        Ok(Arc::new(shared::import_memory(
+            self.heaps()?,
+            kind,
+            fd,
+            size,
+        )?))
+    }
+
+    fn import_image(&self, fd: i32, desc: &ImageDesc) -> Result<Arc<dyn DeviceImage>> {
+        let writable = self.writable(desc);
+        Ok(Arc::new(self.opened()?.images.import(fd, desc, writable)?))
+    }
+
+    fn create_semaphore(&self, export: SemaphoreHandle) -> Result<Arc<dyn Semaphore>> {
+        let device = &self.heaps()?.device;
+        Ok(Arc::new(VulkanSemaphore::new(device, Some(export))?))
+    }
+
+    fn import_semaphore(&self, kind: SemaphoreHandle, fd: i32) -> Result<Arc<dyn Semaphore>> {
+        let device = &self.heaps()?.device;
+        Ok(Arc::new(VulkanSemaphore::import(device, kind, fd)?))
     }
 
     fn allocate_shared(&self, size: u64, align: u64, kind: SharedKind) -> Result<Arc<dyn Memory>> {

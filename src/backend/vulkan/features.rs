@@ -7,6 +7,10 @@ use ash::{ext, khr, vk};
 #[allow(missing_docs)]
 pub struct Extensions {
     pub external_memory_host: bool,
+    pub external_memory_fd: bool,
+    /// With VK_KHR_external_memory_fd, which it needs.
+    pub external_memory_dma_buf: bool,
+    pub external_semaphore_fd: bool,
     pub calibrated_timestamps: bool,
     pub device_fault: bool,
     pub push_descriptor: bool,
@@ -36,6 +40,10 @@ impl Extensions {
     pub fn offered(list: &[vk::ExtensionProperties], old: bool) -> Self {
         Self {
             external_memory_host: has(list, ext::external_memory_host::NAME),
+            external_memory_fd: has(list, khr::external_memory_fd::NAME),
+            external_memory_dma_buf: has(list, khr::external_memory_fd::NAME)
+                && has(list, ext::external_memory_dma_buf::NAME),
+            external_semaphore_fd: has(list, khr::external_semaphore_fd::NAME),
             calibrated_timestamps: has(list, ext::calibrated_timestamps::NAME),
             device_fault: has(list, ext::device_fault::NAME),
             push_descriptor: has(list, khr::push_descriptor::NAME),
@@ -56,6 +64,12 @@ impl Extensions {
     pub fn names(&self) -> Vec<*const std::ffi::c_char> {
         [
             (self.external_memory_host, ext::external_memory_host::NAME),
+            (self.external_memory_fd, khr::external_memory_fd::NAME),
+            (
+                self.external_memory_dma_buf,
+                ext::external_memory_dma_buf::NAME,
+            ),
+            (self.external_semaphore_fd, khr::external_semaphore_fd::NAME),
             (self.calibrated_timestamps, ext::calibrated_timestamps::NAME),
             (self.device_fault, ext::device_fault::NAME),
             (self.push_descriptor, khr::push_descriptor::NAME),

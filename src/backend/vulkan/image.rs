@@ -330,6 +330,14 @@ impl Images {
         Ok(image)
     }
 
+    /// Creates an image on memory of an opaque handle, which others have brought to its layout.
+    pub fn import(&self, fd: i32, desc: &ImageDesc, writable: bool) -> Result<VulkanImage> {
+        let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
+        let storage = writable || stored.view != stored.image;
+        let texels = Texels::import(&self.heaps, desc, stored.image, storage, fd)?;
+        view(&texels, *desc, writable)
+    }
+
     /// Returns the sampler of a property word.
     pub fn sampler(&self, word: u32) -> Result<vk::Sampler> {
         let device = &self.heaps.device;

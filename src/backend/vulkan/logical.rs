@@ -21,6 +21,10 @@ pub struct LogicalDevice {
     pub push_descriptor: Option<khr::push_descriptor::Device>,
     /// VK_EXT_external_memory_host.
     pub external_memory_host: Option<ext::external_memory_host::Device>,
+    /// VK_KHR_external_memory_fd.
+    pub external_memory_fd: Option<khr::external_memory_fd::Device>,
+    /// VK_KHR_external_semaphore_fd.
+    pub external_semaphore_fd: Option<khr::external_semaphore_fd::Device>,
     /// VK_KHR_map_memory2, where memory can be mapped at an address of our choice.
     pub map_memory2: Option<khr::map_memory2::Device>,
     /// The driver's reports about a loss.
@@ -41,6 +45,12 @@ impl LogicalDevice {
             external_memory_host: ext
                 .external_memory_host
                 .then(|| ext::external_memory_host::Device::new(instance, &raw)),
+            external_memory_fd: ext
+                .external_memory_fd
+                .then(|| khr::external_memory_fd::Device::new(instance, &raw)),
+            external_semaphore_fd: ext
+                .external_semaphore_fd
+                .then(|| khr::external_semaphore_fd::Device::new(instance, &raw)),
             map_memory2: (adapter.placed_map_align > 0)
                 .then(|| khr::map_memory2::Device::new(instance, &raw)),
             faults: Faults::new(ext, instance, &raw),

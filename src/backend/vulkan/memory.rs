@@ -16,15 +16,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// The usage of every buffer.
-pub const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
-    vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS.as_raw()
-        | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
-        | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.as_raw()
-        | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER.as_raw()
-        | vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
-        | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
-);
+pub use super::handles::BUFFER_USAGE as USAGE;
 
 /// The memory behind a buffer.
 enum Backing {

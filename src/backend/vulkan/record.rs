@@ -7,6 +7,7 @@ use super::memory::VulkanMemory;
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
 use super::tracker::{AccessedRange, Accesses, Order};
+use crate::backend::external::SharedResource;
 use crate::backend::image::{ImageDim, ImageRegion, Resource};
 use crate::backend::{
     Binding, DeviceError, DeviceImage, Memory, Op, OrderRule, ProfileSlot, Result, Sequence, Slice,
@@ -342,6 +343,19 @@ impl Batch {
             Op::Call { .. } => {
                 return Err(DeviceError::Unsupported("native kernels".to_owned()));
             }
+            Op::Handover { resource, .. } => {
+                match resource {
+                    SharedResource::Memory(slice) => {
+                        self.access(slice, 0, slice.size, true, &mut accesses)?;
+                    }
+                    SharedResource::Image(image) => {
+                        self.access_image(image, true, &mut accesses)?
+                    }
+                }
+                // Whoever has it next may be the host.
+                self.writes_host_memory = true;
+                STAGES
+            }
             Op::Sequence(_) => {
                 anything = true;
                 self.writes_host_memory = true;
@@ -385,6 +399,7 @@ impl Batch {
             Op::Copy { src, dst, region } => self.copy(src, dst, &region)?,
             Op::Fill { dst, pattern } => self.fill(dst, pattern)?,
             Op::Update { dst, data } => self.update(dst, data)?,
+            Op::Handover { resource, acquire } => self.hand_over(resource, acquire)?,
             Op::Sequence(sequence) => self.execute(sequence)?,
             Op::Call { .. } | Op::Marker | Op::Keep(_) => {}
         }

@@ -10,8 +10,10 @@ use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
 use super::queue::Queues;
 use super::record::VulkanSequence;
+use super::semaphore::VulkanSemaphore;
 use super::timeline::VulkanTimeline;
 use super::tracker::Order;
+use crate::backend::external::Semaphore;
 use crate::backend::{
     DeviceError, Op, OrderRule, Point, ProfileSlot, Result, Sequence, Stream, StreamDesc, Timeline,
     Times,
@@ -188,9 +190,17 @@ impl VulkanStream {
             semaphores.extend(pending.waits().map(|(semaphore, _)| semaphore));
             values.extend(pending.waits().map(|(_, value)| value));
         }
+        // Binary ones have no values, but places for them.
+        semaphores.extend_from_slice(&batch.shared_waits);
+        values.resize(semaphores.len(), 0);
         let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
             semaphores.iter().map(|_| STAGES).collect();
-        let (signal, signalled) = ([self.timeline.semaphore], [value]);
+        let mut signal: SmallVec<[vk::Semaphore; 2]> = SmallVec::new();
+        signal.push(self.timeline.semaphore);
+        signal.extend_from_slice(&batch.shared_signals);
+        let mut signalled: SmallVec<[u64; 2]> = SmallVec::new();
+        signalled.push(value);
+        signalled.resize(signal.len(), 0);
         let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
             .wait_semaphore_values(&values)
             .signal_semaphore_values(&signalled);
@@ -285,6 +295,22 @@ impl Stream for VulkanStream {
                 .waits
                 .push((Arc::clone(&point.timeline), other.semaphore, point.value)),
         }
+    }
+
+    fn wait_semaphore(&mut self, semaphore: &Arc<dyn Semaphore>) -> Result {
+        let raw = VulkanSemaphore::of(&**semaphore)?.raw;
+        let batch = self.open_batch()?;
+        batch.shared_waits.push(raw);
+        batch.others.push(Arc::new(Arc::clone(semaphore)));
+        Ok(())
+    }
+
+    fn signal_semaphore(&mut self, semaphore: &Arc<dyn Semaphore>) -> Result {
+        let raw = VulkanSemaphore::of(&**semaphore)?.raw;
+        let batch = self.open_batch()?;
+        batch.shared_signals.push(raw);
+        batch.others.push(Arc::new(Arc::clone(semaphore)));
+        Ok(())
     }
 
     fn record(

@@ -1,12 +1,14 @@
 //! Making buffers and sub-buffers: flags, sizes, host pointers, properties.
 
+use super::external::{self, ExternalHandle, Properties};
 use super::reach::Reach;
 use super::store::Store;
 use super::{address, Mem};
-use crate::cl::{self, cl_mem_flags, cl_mem_properties};
-use crate::error::{err, ClResult};
+use crate::cl::{self, cl_int, cl_mem_flags, cl_mem_properties};
+use crate::error::{ensure, err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::context::Context;
+use crate::object::device::Device;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -81,15 +83,16 @@ pub fn check_host_ptr(flags: cl_mem_flags, host_ptr: *mut c_void) -> ClResult {
     }
 }
 
-/// Checks a properties list (with its closing zero): none is supported so far.
-pub fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
-    match properties.first() {
-        None | Some(0) => Ok(()),
-        Some(name) => err(
-            cl::CL_INVALID_PROPERTY,
-            format!("memory property {name:#x} is not supported"),
-        ),
-    }
+/// Fails with CL_INVALID_BUFFER_SIZE unless a device of the context has buffers of this size.
+fn check_fits(context: &Context, size: usize) -> ClResult {
+    ensure!(size > 0, cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
+    let fits = |device: &Ref<Device>| size as u64 <= device.caps().max_alloc_size;
+    ensure!(
+        context.devices.iter().any(fits),
+        cl::CL_INVALID_BUFFER_SIZE,
+        "larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE of every device"
+    );
+    Ok(())
 }
 
 impl Mem {
@@ -106,19 +109,17 @@ impl Mem {
         size: usize,
         host_ptr: *mut c_void,
     ) -> ClResult<Ref<Self>> {
-        address::check_properties(&properties)?;
+        let named = Properties::read(context, &properties)?;
+        external::check_others(&named)?;
         let flags = check_flags(flags)?;
-        if size == 0 {
-            return err(cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
-        }
-        let fits = |device: &Ref<crate::object::device::Device>| {
-            size as u64 <= device.caps().max_alloc_size
-        };
-        if !context.devices.iter().any(fits) {
-            return err(
-                cl::CL_INVALID_BUFFER_SIZE,
-                "larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE of every device",
-            );
+        check_fits(context, size)?;
+        if let Some(handle) = named.external {
+            handle.check(flags, host_ptr)?;
+            let store = handle.store(context, size as u64, flags)?;
+            return address::publish(Self::make(context, flags, store, |mem| {
+                mem.properties = properties;
+                mem.external = Some(handle.kept());
+            }));
         }
         check_host_ptr(flags, host_ptr)?;
         if let Some((allocation, offset)) = context.allocations.find(host_ptr as usize) {
@@ -149,6 +150,60 @@ impl Mem {
         }
         let fill = |mem: &mut Self| mem.properties = properties;
         address::publish(Self::make(context, flags, store, fill))
+    }
+
+    /// Implements clImportMemoryARM for a DMA buffer: `fd` stays the application's.
+    pub fn import_dma_buf(
+        context: &Ref<Context>,
+        flags: cl_mem_flags,
+        fd: cl_int,
+        size: usize,
+    ) -> ClResult<Ref<Self>> {
+        let flags = check_flags(flags)?;
+        check_fits(context, size)?;
+        let handle = ExternalHandle::dma_buf(context, fd)?;
+        let made = (handle.check(flags, std::ptr::null_mut()))
+            .and_then(|()| handle.store(context, size as u64, flags));
+        let store = made.inspect_err(|_| handle.close())?;
+        Ok(Self::make(context, flags, store, |mem| {
+            mem.external = Some(handle.kept());
+        }))
+    }
+
+    /// Implements clImportMemoryARM for memory of the host, which is used in place.
+    ///
+    /// # Safety
+    /// `size` bytes at `address` must be readable and writable as long as the object lives.
+    pub unsafe fn import_host(
+        context: &Ref<Context>,
+        flags: cl_mem_flags,
+        address: usize,
+        size: usize,
+    ) -> ClResult<Ref<Self>> {
+        let flags = check_flags(flags)?;
+        ensure!(
+            flags & HOST_PTR == 0,
+            cl::CL_INVALID_VALUE,
+            "imported memory with host pointer flags"
+        );
+        check_fits(context, size)?;
+        let store = match context.memories.are_several() {
+            true => None,
+            false => Some(Store::new(
+                &context.memories,
+                size as u64,
+                flags,
+                address,
+                None,
+            )?),
+        };
+        let store = store.filter(|store| store.is_seen_by_host()).or_err(
+            cl::CL_INVALID_OPERATION,
+            "the device cannot use this memory in place",
+        )?;
+        let reach = Reach::Store(Arc::downgrade(&store));
+        context.reachable.add(address..address + size, reach);
+        Ok(Self::make(context, flags, store, |_| {}))
     }
 
     /// Implements clCreateSubBuffer with CL_BUFFER_CREATE_TYPE_REGION.

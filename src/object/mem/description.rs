@@ -163,6 +163,8 @@ pub(super) enum Source {
     Buffer,
     /// Another image.
     Image,
+    /// Memory of others, with rows one after the other.
+    Linear,
 }
 
 /// Extents and pitches that were checked.
@@ -251,7 +253,7 @@ fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(
         return Ok((tight, 0));
     }
     let from_buffer = source == Source::Buffer;
-    let pitched = from_buffer || source == Source::Host;
+    let pitched = from_buffer || matches!(source, Source::Host | Source::Linear);
     if !pitched && (wanted.row_pitch != 0 || wanted.slice_pitch != 0) {
         return bad("pitches without host_ptr");
     }

@@ -6,15 +6,17 @@
 //!
 //! Coordinates are those of the specification: layers of an array count in the coordinate after the pixel's.
 
-use super::buffer::{check_flags, check_host_ptr, check_properties};
+use super::buffer::{check_flags, check_host_ptr};
 use super::coherence::{Initial, Rows};
 use super::description::{
     allows, bad, check_devices, check_format, check_images, dim_of, extent, fits, steps, supports,
     Description, Layout, Source,
 };
+use super::external::{ExternalHandle, Properties};
 use super::queue_images::{Identity, QueueImages};
 use super::texels::Texels;
 use super::{transfer, Mem};
+use crate::backend::external::MemoryHandle;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
@@ -301,8 +303,17 @@ impl Mem {
         parent: Option<&Ref<Mem>>,
         host_ptr: *mut c_void,
     ) -> ClResult<Ref<Self>> {
-        check_properties(&properties)?;
+        let named = Properties::read(context, &properties)?;
+        ensure!(
+            named.others == [0],
+            cl::CL_INVALID_PROPERTY,
+            "a property that images do not have"
+        );
         check_images(context)?;
+        if let Some(handle) = named.external {
+            let make = (properties, flags, host_ptr);
+            return Self::external_image(context, handle, make, format, wanted, parent);
+        }
         let format = check_format(format)?;
         let flags = match parent {
             Some(parent) => {
@@ -349,6 +360,58 @@ impl Mem {
             mem.properties = properties;
             mem.parent = parent.cloned();
             mem.image = Some(Box::new(image));
+        }))
+    }
+
+    /// Returns true if it has texels of the device's own, not bytes.
+    pub fn has_texels(&self) -> bool {
+        (self.image.as_ref()).is_some_and(|image| image.backing == Backing::Own)
+    }
+
+    /// Implements clCreateImageWithProperties for memory of others. What is a DMA buffer is linear, and so are its images: they
+    /// are as if made from a buffer; and so is what has a pitch. What an opaque handle names is else as the device would have it.
+    fn external_image(
+        context: &Ref<Context>,
+        handle: ExternalHandle,
+        (properties, flags, host_ptr): (Vec<cl_mem_properties>, cl_mem_flags, *mut c_void),
+        format: &cl_image_format,
+        wanted: &Description,
+        parent: Option<&Ref<Mem>>,
+    ) -> ClResult<Ref<Self>> {
+        let format = check_format(format)?;
+        let flags = check_flags(flags)?;
+        handle.check(flags, host_ptr)?;
+        if parent.is_some() {
+            return bad("mem_object with memory of others");
+        }
+        let linear = handle.kind == MemoryHandle::DmaBuf || wanted.row_pitch != 0;
+        let layout = match linear {
+            true => Layout::new(format, wanted, Source::Linear)?,
+            false => Layout::new(format, wanted, Source::Nothing)?,
+        };
+        check_devices(context, &layout.desc, flags)?;
+        let size = layout.span().or_err(
+            cl::CL_INVALID_IMAGE_SIZE,
+            "the image is larger than can be counted",
+        )?;
+        let (store, image) = match linear {
+            true => {
+                let store = handle.store(context, size as u64, flags)?;
+                let texels = Texels::new(&context.memories, layout.desc, Initial::Nothing);
+                (store, MemImage::new(layout, Backing::Rows, texels))
+            }
+            false => {
+                let images = handle.images(context, &layout.desc)?;
+                let texels = Texels::imported(layout.desc, images);
+                (Arc::default(), MemImage::new(layout, Backing::Own, texels))
+            }
+        };
+        Ok(Self::make(context, flags, store, |mem| {
+            mem.object_type = wanted.kind;
+            mem.size = size;
+            mem.properties = properties;
+            mem.image = Some(Box::new(image));
+            mem.external = Some(handle.kept());
         }))
     }
 

@@ -5,6 +5,7 @@ pub mod address;
 pub mod buffer;
 pub mod coherence;
 pub mod description;
+pub mod external;
 pub mod host_work;
 pub mod image;
 pub mod map;
@@ -68,6 +69,8 @@ pub struct Mem {
     pub store: Arc<Store>,
     /// The image, of images.
     image: Option<Box<image::MemImage>>,
+    /// The devices that may use it, if it is memory of others.
+    external: Option<Box<external::External>>,
     /// The packets, of pipes.
     packets: Option<pipe::Packets>,
     mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
@@ -101,6 +104,7 @@ impl Mem {
                 origin: 0,
                 store,
                 image: None,
+                external: None,
                 packets: None,
                 mappings: Mutex::default(),
                 written: AtomicBool::new(false),

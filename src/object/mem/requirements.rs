@@ -1,7 +1,7 @@
 //! clGetImageRequirementsInfoEXT: what an image would need, asked before it is made (cl_ext_image_requirements_info,
 //! section 5.3.12).
 
-use super::buffer::{check_flags, check_properties};
+use super::buffer::check_flags;
 use super::description::{
     bad, check_format, check_images, dim_of, fits, largest, Description, Layout, Source,
 };
@@ -13,6 +13,7 @@ use crate::cl::{
 use crate::error::{err, ClError, ClResult};
 use crate::object::context::Context;
 use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::properties::unsupported;
 
 /// Bytes of the largest pixel.
 const LARGEST_PIXEL: usize = 16;
@@ -91,7 +92,9 @@ pub fn image_requirements(
         cl::CL_IMAGE_REQUIREMENTS_SLICE_PITCH_ALIGNMENT_EXT,
     ];
     check_images(context)?;
-    check_properties(properties)?;
+    if let Some(name) = properties.first().filter(|name| **name != 0) {
+        return unsupported("image", name, cl::CL_INVALID_PROPERTY);
+    }
     check_flags(flags)?;
     let pixel = format.map(check_format).transpose()?;
     let element = pixel.map_or(LARGEST_PIXEL, |pixel| pixel.bytes());

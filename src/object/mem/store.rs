@@ -48,6 +48,8 @@ pub struct Store {
     contents: Option<Contents>,
     /// The bytes are an allocation of shared virtual memory; `host_ptr` is its address.
     pub svm: bool,
+    /// The bytes are memory of others, which one memory of the context has.
+    imported: bool,
     shadows: Mutex<Vec<Shadow>, { rank::SHADOWS }>,
 }
 
@@ -116,6 +118,21 @@ impl Store {
         })
     }
 
+    /// Creates the store of memory of others, with the memory that each memory of the context has for it.
+    pub(super) fn imported(
+        size: u64,
+        flags: cl_mem_flags,
+        memories: Vec<Option<Arc<dyn Memory>>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            size,
+            flags,
+            copies: memories.into_iter().collect(),
+            imported: true,
+            ..Self::default()
+        })
+    }
+
     /// Returns true if every memory that there is is the application's own.
     pub(super) fn is_seen_by_host(&self) -> bool {
         let made = || self.copies.made();
@@ -158,7 +175,7 @@ impl Store {
 
     fn allocate(&self, device: &Ref<Device>) -> ClResult<Arc<dyn Memory>> {
         ensure!(
-            !self.svm,
+            !self.svm && !self.imported,
             cl::CL_INVALID_DEVICE,
             "the device does not share this memory"
         );

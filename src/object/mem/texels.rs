@@ -9,7 +9,8 @@ use super::description::extent;
 use super::transfer;
 use crate::backend::image::ImageRegion;
 use crate::backend::{self, ImageDesc};
-use crate::error::ClResult;
+use crate::cl;
+use crate::error::{ensure, ClResult};
 use crate::object::memories::{Memories, MemoryIndex, PerMemory};
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub struct Texels {
     desc: ImageDesc,
     pub(super) images: PerMemory<Arc<dyn backend::DeviceImage>>,
+    /// Set if they are memory of others, which one memory of the context has.
+    imported: bool,
     /// Where there are several memories.
     contents: Option<Contents>,
 }
@@ -67,7 +70,21 @@ impl Texels {
         Arc::new(Self {
             desc,
             images: PerMemory::new(all),
+            imported: false,
             contents: all.are_several().then(new),
+        })
+    }
+
+    /// Returns images of others: what each memory of the context has.
+    pub(super) fn imported(
+        desc: ImageDesc,
+        images: Vec<Option<Arc<dyn backend::DeviceImage>>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            desc,
+            images: images.into_iter().collect(),
+            imported: true,
+            contents: None,
         })
     }
 
@@ -78,6 +95,11 @@ impl Texels {
         memory: MemoryIndex,
     ) -> ClResult<&Arc<dyn backend::DeviceImage>> {
         self.images.get_or_make(memory, || {
+            ensure!(
+                !self.imported,
+                cl::CL_INVALID_DEVICE,
+                "the device does not share this image"
+            );
             Ok(all.device(memory)?.backend.create_image(&self.desc)?)
         })
     }

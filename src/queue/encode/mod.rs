@@ -16,6 +16,7 @@ use super::state::QueueState;
 use super::transfer::parts::is_quick_read;
 use super::transfer::staging::Piece;
 use super::Queue;
+use crate::backend::external::{Semaphore, SharedResource};
 use crate::backend::{BufferCopy, Call, Op, Point, Slice};
 use crate::cl;
 use crate::command::image::mapped_rows;
@@ -239,6 +240,8 @@ impl Object<Queue> {
                 }
                 Ok(encoded)
             }
+            Work::Handover { list, acquire } => self.encode_handover(state, list, *acquire, how),
+            Work::Semaphores { list, signal } => self.encode_semaphores(state, list, *signal, how),
             Work::Barrier if state.in_order() => self.encode_nothing(state, ready, how),
             Work::Barrier => {
                 state.barrier()?;
@@ -368,6 +371,59 @@ impl Object<Queue> {
             order: state.order,
             depends: false,
         }
+    }
+
+    /// Takes objects over from others that share their memory, or hands them over.
+    fn encode_handover(
+        &self,
+        state: &mut QueueState,
+        list: &[Ref<Mem>],
+        acquire: bool,
+        how: How,
+    ) -> Encoding {
+        let mut slots = Slots::new();
+        let memory = self.target.memory;
+        for mem in list {
+            let (slice, image);
+            let resource = match mem.has_texels() {
+                true => {
+                    image = mem.texels(memory)?;
+                    SharedResource::Image(&image)
+                }
+                false => {
+                    slice = mem.slice(memory, 0, mem.size as u64)?;
+                    SharedResource::Memory(&slice)
+                }
+            };
+            let op = Op::Handover { resource, acquire };
+            slots.extend(state.record(op, how.profile)?);
+        }
+        Ok(self.on_device(state, slots))
+    }
+
+    /// Makes what follows wait for shared semaphores, or signals them when all before is complete.
+    fn encode_semaphores(
+        &self,
+        state: &mut QueueState,
+        list: &[Arc<dyn Semaphore>],
+        signal: bool,
+        how: How,
+    ) -> Encoding {
+        if signal {
+            let encoded = self.record_one(state, Op::Marker, how)?;
+            for semaphore in list {
+                state.stream.signal_semaphore(semaphore)?;
+            }
+            // Others wait for it, who cannot flush.
+            state.submit_soon();
+            return Ok(encoded);
+        }
+        // What is recorded already need not wait: it goes first.
+        state.submit();
+        for semaphore in list {
+            state.stream.wait_semaphore(semaphore)?;
+        }
+        self.record_one(state, Op::Marker, how)
     }
 
     fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> Encoding {

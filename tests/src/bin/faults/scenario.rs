@@ -179,7 +179,16 @@ fn all(o: &mut Outcome, objects: &mut Objects, more: &[Part]) -> Ended {
         queue,
         program,
     };
-    let parts: [Part; 7] = [buffers, maps, images, pointers, events, texts, recorded];
+    let parts: [Part; 8] = [
+        buffers,
+        maps,
+        images,
+        pointers,
+        events,
+        texts,
+        recorded,
+        shared::shared,
+    ];
     for part in parts.iter().chain(more) {
         let mut objects = Objects::default();
         let _ = part(o, &mut objects, &world);
@@ -615,6 +624,8 @@ macro_rules! extended {
         unsafe { function($($arg),*) }
     }};
 }
+
+mod shared;
 
 /// A command buffer, which is replayed, and again after an update.
 fn recorded(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
