@@ -2,7 +2,7 @@
 //! as data: [`native`](crate::native) makes them, and [`interp`](crate::interp) checks them for
 //! every execution of every value.
 
-use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
+use crate::ir::entity::{Block, FuncId, Inst, SecondaryMap, Value};
 use crate::ir::function::Function;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
@@ -70,12 +70,14 @@ impl fmt::Display for Claim {
     }
 }
 
-/// A piece of a kernel between barriers, with the claims about it. It returns the number of the
-/// next piece, if there are several; 0 is the end.
+/// A piece of a kernel between barriers, or a function that it calls, with the claims about it. A
+/// piece returns the number of the next one, if there are several; 0 is the end.
 #[derive(Debug)]
 pub struct Claims {
     /// The function of the piece.
     pub func: Function,
+    /// The number by which it is called; `None`: it is a piece of the kernel.
+    pub callee: Option<FuncId>,
     /// The claims about values as data.
     pub data: SecondaryMap<Value, Option<Claim>>,
     /// The claims about addresses, by the instructions that access memory.

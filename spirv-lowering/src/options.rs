@@ -28,6 +28,9 @@ pub struct Options<'a> {
     /// The number of optional passes to run before all others are skipped, to find by bisection the
     /// first that causes a fault. None: all.
     pub limit: Option<usize>,
+    /// The size in instructions, as read, from which on functions have one copy in kernels of any
+    /// size; `None`: where that pays. For tests.
+    pub one_copy_from: Option<u64>,
     /// The library of functions that lowering adds (software division and the like).
     pub library: Option<&'a BuiltinLibrary>,
 }

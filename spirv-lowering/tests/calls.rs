@@ -1,7 +1,9 @@
 //! Functions that call functions that call functions: what is lowered grows with what is written, not with what it would be if
 //! every call were inlined.
 
+use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
+use spirv_lowering::native::{self, Packing, Shape, Stack};
 use spirv_lowering::target::Target;
 use spirv_lowering::{Options, Program};
 use std::fmt::Write;
@@ -75,6 +77,55 @@ fn levels_of_calls_do_not_multiply() {
         // 81 calls of the large function, and 59,049.
         let (few, many) = (size(4), size(10));
         assert!(many < 4 * few, "{few} bytes, then {many}");
+    }
+}
+
+/// LLVM's IR for packs of 16 work-items of a module of KIR.
+fn llvm(kir: &str) -> Result<String, String> {
+    let shape = Shape {
+        lanes: 16,
+        packing: Packing::Rows,
+        merged_bits: false,
+        bounds_halves: false,
+        halves_of_masks: false,
+        stack: Stack::Whole,
+    };
+    let module = parse_module(kir).map_err(|error| error.to_string())?;
+    native::emit(&module, &[(Implicit::GlobalBase, 0)], shape).map_err(|error| error.to_string())
+}
+
+#[test]
+fn large_functions_are_called_on_processors() {
+    let size = |levels| {
+        let lowered = program(levels).lower("k", &Target::processor(16), &mut Options::default());
+        let kir = lowered.expect("a kernel").kir;
+        let text = llvm(&kir).expect("LLVM's IR");
+        let functions = text.matches("define internal void @function_").count();
+        assert!(functions > 0 && functions <= levels + 1, "{functions}");
+        text.len()
+    };
+    let (few, many) = (size(4), size(10));
+    assert!(many < 2 * few, "{few} bytes, then {many}");
+}
+
+/// Calls of oneself, of nothing or with other types are refused: a kernel's text may come from a file.
+#[test]
+fn calls_that_cannot_be_are_refused() {
+    let kernel = |call: &str, body: &str| {
+        llvm(&format!(
+            "kernel \"k\" fn0 {{\n}}\nfunc fn0 \"k\" export () -> () {{\nblock0:\n  v0 = const 1 : i32\n  {call}\n  return\n}}\n\
+             func fn1 \"f\" (i32) -> (i32) {{\nblock0(v0: i32):\n{body}  return v0\n}}\n"
+        ))
+    };
+    assert!(kernel("v1 = call.fn1 v0 : i32", "").is_ok());
+    for (call, body) in [
+        ("v1 = call.fn1 v0 : i32", "  v1 = call.fn1 v0 : i32\n"),
+        ("v1 = call.fn1 v0 : i64", ""),
+        ("v1 = call.fn1 v0, v0 : i32", ""),
+        ("v1 = call.fn2 v0 : i32", ""),
+        ("call.fn0", ""),
+    ] {
+        assert!(kernel(call, body).is_err(), "{call} {body}");
     }
 }
 

@@ -21,8 +21,8 @@ const LANES: [u32; 3] = [4, 8, 16];
 /// The result of a kernel.
 #[derive(Debug)]
 enum Checked {
-    /// All claims hold.
-    Hold,
+    /// All claims hold, of so many functions that are called too.
+    Hold(usize),
     /// A kernel that cannot be made for the processor, or has no defined result.
     Left(String),
     False(FalseClaim),
@@ -36,7 +36,8 @@ struct Claimed {
     packing: Packing,
 }
 
-fn claimed(case: &Case, lanes: u32) -> Result<Claimed, String> {
+/// `keeps`: functions that are called twice stay functions.
+fn claimed(case: &Case, lanes: u32, keeps: bool) -> Result<Claimed, String> {
     let target = Target {
         subgroup_size: lanes,
         ..Target::processor(lanes)
@@ -45,6 +46,7 @@ fn claimed(case: &Case, lanes: u32) -> Result<Claimed, String> {
     // Counters keep their 64 bits, so that something is claimed of them.
     let mut options = Options {
         skip: &["narrow_params"],
+        one_copy_from: keeps.then_some(1),
         ..Options::default()
     };
     let lowered = program.lower("k", &target, &mut options);
@@ -66,12 +68,19 @@ fn claimed(case: &Case, lanes: u32) -> Result<Claimed, String> {
     })
 }
 
-fn check(case: &Case, lanes: u32) -> Checked {
-    let found =
-        claimed(case, lanes).and_then(|it| run(case, &it, lanes).map_err(|e| e.to_string()));
+fn check(case: &Case, (lanes, keeps): (u32, bool)) -> Checked {
+    let mut called = 0;
+    let found = claimed(case, lanes, keeps).and_then(|it| {
+        called = it
+            .pieces
+            .iter()
+            .filter(|piece| piece.callee.is_some())
+            .count();
+        run(case, &it, lanes).map_err(|e| e.to_string())
+    });
     match found.map(|found| found.into_iter().next()) {
         Ok(Some(found)) => Checked::False(found),
-        Ok(None) => Checked::Hold,
+        Ok(None) => Checked::Hold(called),
         Err(why) => Checked::Left(why),
     }
 }
@@ -96,28 +105,32 @@ fn run(case: &Case, claimed: &Claimed, lanes: u32) -> Result<Vec<FalseClaim>, in
 }
 
 fn check_seeds(first: u64, count: u64) {
-    let (mut held, mut left) = (0u64, Vec::new());
+    let (mut held, mut called, mut left) = (0u64, 0, Vec::new());
     for seed in first..first + count {
         let case = generate(seed);
-        let lanes = LANES[(seed % 3) as usize];
-        match check(&case, lanes) {
-            Checked::Hold => held += 1,
+        let how = (LANES[(seed % 3) as usize], seed % 2 == 1);
+        match check(&case, how) {
+            Checked::Hold(functions) => {
+                held += 1;
+                called += functions;
+            }
             Checked::Left(why) => left.push(why),
             Checked::False(found) => {
-                let fails = |case: &_| matches!(check(case, lanes), Checked::False(_));
+                let fails = |case: &_| matches!(check(case, how), Checked::False(_));
                 let small = shrink(&case, &fails);
-                let again = check(&small, lanes);
+                let again = check(&small, how);
                 panic!(
-                    "seed {seed}, packs of {lanes}, after {held} kernels: {found}\n{:?}\n{}\n{again:?}",
+                    "seed {seed}, lanes and whether functions stay {how:?}, after {held} kernels: {found}\n{:?}\n{}\n{again:?}",
                     small.range, small.module
                 );
             }
         }
     }
     println!(
-        "all claims of {held} kernels hold; not checked: {}",
+        "all claims of {held} kernels and {called} functions hold; not checked: {}",
         left.len()
     );
+    assert!(called as u64 * 10 > count, "{called} functions were called");
     assert!((left.len() as u64) * 3 < count, "not checked: {left:#?}");
 }
 
@@ -133,7 +146,7 @@ fn false_claims_are_found() {
     let (mut found, mut of_addresses) = (0, 0);
     for seed in 0..12 {
         let case = generate(seed);
-        let Ok(mut it) = claimed(&case, 4) else {
+        let Ok(mut it) = claimed(&case, 4, seed % 2 == 1) else {
             continue;
         };
         if !matches!(run(&case, &it, 4), Ok(found) if found.is_empty()) {
@@ -229,7 +242,7 @@ fn falsify(pieces: &mut [Claims]) {
 #[test]
 fn false_bounds_are_found() {
     let case = counters();
-    let mut it = claimed(&case, 4).unwrap();
+    let mut it = claimed(&case, 4, false).unwrap();
     assert_eq!(run(&case, &it, 4).unwrap(), []);
     falsify(&mut it.pieces);
     let wrong = run(&case, &it, 4).unwrap();

@@ -191,7 +191,7 @@ fn modes(setup: &Setup, place: &Path) {
 }
 
 /// The device is the processor itself, without Vulkan.
-fn is_processor(setup: &Setup) -> bool {
+pub fn is_processor(setup: &Setup) -> bool {
     let kinds = pumice_tests::info_value!(
         cl_device_exec_capabilities,
         clGetDeviceInfo(setup.device),

@@ -7,6 +7,7 @@ mod bounds;
 mod buffers;
 mod builds;
 mod caches;
+mod called_functions;
 mod checks;
 mod collectives;
 mod command_buffers;

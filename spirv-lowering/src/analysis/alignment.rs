@@ -8,6 +8,9 @@ use crate::ir::op::Op;
 /// Alignments are known up to two to this power, 4096 bytes.
 const MOST: u8 = 12;
 
+/// The alignment of memory of a work-item's own, in bytes.
+const OWN_ALIGN: u32 = 64;
+
 /// Maps each integer and pointer to the number of its low bits that are always zero.
 #[derive(Debug, Clone)]
 pub struct Alignments {
@@ -117,6 +120,7 @@ impl Alignments {
         Some(match op {
             Op::Const(value) => zeros_of(value),
             Op::Alloca { align, .. } => zeros_of(align.into()),
+            Op::Own { offset, size } => zeros_of((offset | size | OWN_ALIGN).into()),
             Op::GlobalAddr(id) => zeros_of(global(id).into()),
             Op::PtrAdd | Op::IAdd | Op::ISub | Op::Or | Op::Xor => least(args),
             Op::And => args.iter().map(|&a| self.zeros[a]).max().unwrap_or(0),

@@ -12,31 +12,71 @@ use super::cfg::Cfg;
 use super::dom::DomTree;
 use super::joins::Joins;
 use super::loops::{LoopForest, LoopId};
-use crate::ir::entity::{Block, SecondaryMap, Value};
+use crate::ir::entity::{Block, FuncId, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
+use rustc_hash::FxHashSet;
 
-/// Returns true if a work-item may wait for another one. Runs on an inlined function; a call that
-/// is left counts as an operation that reads shared memory.
-pub fn may_wait(func: &Function) -> bool {
+/// The functions in which a work-item looks at what others may have written.
+pub type Looking = FxHashSet<FuncId>;
+
+/// Returns those of some functions in which a work-item looks at what others may have written.
+pub fn looking<'a>(functions: impl Iterator<Item = (FuncId, &'a Function)>) -> Looking {
+    let functions: Vec<_> = functions.collect();
+    let mut looking = Looking::default();
+    loop {
+        let before = looking.len();
+        for &(id, func) in &functions {
+            let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+            if insts.any(|&inst| looks(func.insts[inst].op, &looking)) {
+                looking.insert(id);
+            }
+        }
+        if looking.len() == before {
+            return looking;
+        }
+    }
+}
+
+/// Returns true if an operation may give what others have written.
+fn looks(op: Op, looking: &Looking) -> bool {
+    match op {
+        Op::AtomicLoad { .. } | Op::AtomicRmw { .. } | Op::AtomicCmpXchg { .. } => true,
+        Op::Load { volatile, .. } => volatile,
+        Op::Call(id) => looking.contains(&id),
+        _ => false,
+    }
+}
+
+/// Returns true if a work-item may wait for another one.
+pub fn may_wait(func: &Function, looking: &Looking) -> bool {
+    let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    if !insts.any(|&inst| looks(func.insts[inst].op, looking)) {
+        return false;
+    }
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
     if forest.loops.is_empty() && forest.is_reducible() {
         return false;
     }
     if !forest.is_reducible() {
-        return !Seen::new(func, &cfg).branches.is_empty();
+        return !Seen::new(func, &cfg, looking).branches.is_empty();
     }
-    !waiting_loops(func, &cfg, &forest).is_empty()
+    !waiting_loops(func, &cfg, &forest, looking).is_empty()
 }
 
 /// Returns the natural loops in which a work-item may wait.
-pub fn waiting_loops(func: &Function, cfg: &Cfg, forest: &LoopForest) -> Vec<LoopId> {
+pub fn waiting_loops(
+    func: &Function,
+    cfg: &Cfg,
+    forest: &LoopForest,
+    looking: &Looking,
+) -> Vec<LoopId> {
     if forest.loops.is_empty() {
         return Vec::new();
     }
-    let seen = Seen::new(func, cfg);
+    let seen = Seen::new(func, cfg, looking);
     let decides = |block: Block| seen.branches.iter().any(|branch| branch.block == block);
     let waits = |&id: &LoopId| {
         let within = |block: Block| forest.contains(id, block);
@@ -68,13 +108,13 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(func: &Function, cfg: &Cfg) -> Self {
+    fn new(func: &Function, cfg: &Cfg, looking: &Looking) -> Self {
         let mut seen = Self {
             values: SecondaryMap::new(),
             branches: Vec::new(),
             private: false,
         };
-        while seen.follow(func) | seen.branch(func, cfg) {}
+        while seen.follow(func, looking) | seen.branch(func, cfg) {}
         seen
     }
 
@@ -86,7 +126,7 @@ impl Seen {
 
     /// Propagates from operands to results, once through all blocks. Returns true if anything was
     /// new.
-    fn follow(&mut self, func: &Function) -> bool {
+    fn follow(&mut self, func: &Function, looking: &Looking) -> bool {
         let mut new = false;
         for &block in &func.layout {
             let conditional = self
@@ -100,13 +140,8 @@ impl Seen {
                     let place = data.args.first().map(|&place| func.ty(place));
                     matches!(place, Some(Type::Ptr(Space::Private | Space::Generic)))
                 };
-                let looks = match data.op {
-                    Op::AtomicLoad { .. } | Op::AtomicRmw { .. } | Op::AtomicCmpXchg { .. } => true,
-                    Op::Load { volatile, .. } => volatile || self.private && private(),
-                    Op::Call(_) => true,
-                    _ => false,
-                };
-                if looks || known {
+                let again = matches!(data.op, Op::Load { .. }) && self.private && private();
+                if looks(data.op, looking) || again || known {
                     for &result in &data.results {
                         new |= self.mark(result);
                     }
@@ -164,7 +199,8 @@ mod tests {
         let text = format!(
             "func fn0 \"f\" (ptr.global, i32) -> () {{\nblock0(v0: ptr.global, v1: i32):\n{blocks}}}\n"
         );
-        may_wait(&parse_function(&text).expect("the text of a function"))
+        let func = parse_function(&text).expect("the text of a function");
+        may_wait(&func, &Looking::default())
     }
 
     #[test]

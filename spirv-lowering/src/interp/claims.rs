@@ -7,8 +7,8 @@
 use super::position::LocalPosition;
 use super::scalar::Scalar;
 use crate::claims::{Bound, Claim, Claims, FalseClaim, Order};
-use crate::ir::entity::{Block, Inst, Value};
-use crate::ir::function::InstData;
+use crate::ir::entity::{Block, FuncId, Inst, Value};
+use crate::ir::function::{Function, InstData};
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
 use crate::ir::types::Type;
@@ -17,12 +17,23 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The iterations of the loops around a block, outer ones first.
 type Path = Vec<(Block, u32)>;
 
+/// A function that a work-item is in.
+#[derive(Debug, Clone, Default)]
+struct Activation {
+    /// Its piece.
+    piece: usize,
+    path: Path,
+    /// The path of its callers with the places of the calls.
+    outside: Path,
+}
+
 /// The execution of a place by a pack, which is the unit of comparison.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     pack: [u32; 3],
     site: Site,
     path: Path,
+    outside: Path,
 }
 
 /// A place where a claim is made.
@@ -41,10 +52,8 @@ pub(super) struct Checker<'a> {
     pub pieces: &'a [Claims],
     order: Order,
     lanes: u32,
-    /// The piece that runs.
-    pub piece: usize,
-    /// The path of each work-item of the group.
-    paths: Vec<Path>,
+    /// The functions that each work-item of the group is in.
+    stacks: Vec<Vec<Activation>>,
     seen: FxHashMap<Key, (u32, u64)>,
     /// The claims found to be false, once each.
     known: FxHashSet<(usize, Site)>,
@@ -57,8 +66,7 @@ impl<'a> Checker<'a> {
             pieces,
             order,
             lanes,
-            piece: 0,
-            paths: Vec::new(),
+            stacks: Vec::new(),
             seen: FxHashMap::default(),
             known: FxHashSet::default(),
             found: Vec::new(),
@@ -67,9 +75,59 @@ impl<'a> Checker<'a> {
 
     /// Begins a piece in all work-items.
     pub fn begin(&mut self, piece: usize, items: usize) {
-        self.piece = piece;
         self.seen.clear();
-        self.paths = vec![Path::new(); items];
+        let start = Activation {
+            piece,
+            ..Activation::default()
+        };
+        self.stacks = vec![vec![start]; items];
+    }
+
+    /// Returns true if the kernel has several pieces.
+    pub fn is_cut(&self) -> bool {
+        let pieces = self.pieces.iter().filter(|piece| piece.callee.is_none());
+        pieces.count() > 1
+    }
+
+    fn activation(&self, item: &LocalPosition) -> Option<&Activation> {
+        self.stacks.get(item.index as usize)?.last()
+    }
+
+    /// Returns the piece that a work-item is in, with its number.
+    fn piece(&self, item: &LocalPosition) -> Option<(usize, &'a Claims)> {
+        let number = self.activation(item)?.piece;
+        Some((number, self.pieces.get(number)?))
+    }
+
+    /// Records that a work-item calls a function. Returns the function that the claims are about.
+    pub fn calls(
+        &mut self,
+        item: &LocalPosition,
+        (block, at): (Block, usize),
+        callee: FuncId,
+    ) -> Option<&'a Function> {
+        let number = self
+            .pieces
+            .iter()
+            .position(|piece| piece.callee == Some(callee));
+        let stack = self.stacks.get_mut(item.index as usize)?;
+        let caller = stack.last()?;
+        let mut outside = caller.outside.clone();
+        outside.extend(&caller.path);
+        outside.push((block, at as u32));
+        stack.push(Activation {
+            piece: number.unwrap_or(usize::MAX),
+            path: Path::new(),
+            outside,
+        });
+        self.pieces.get(number?).map(|piece| &piece.func)
+    }
+
+    /// Records that a work-item returns from a function.
+    pub fn returns(&mut self, item: &LocalPosition) {
+        if let Some(stack) = self.stacks.get_mut(item.index as usize) {
+            stack.pop();
+        }
     }
 
     /// Returns the lane of a work-item.
@@ -95,15 +153,19 @@ impl<'a> Checker<'a> {
         (ty, value): (Type, Scalar),
         inst: Option<&InstData>,
     ) {
-        if (value.unknown & ty.mask()) != 0 || self.known.contains(&(self.piece, site)) {
+        let Some((number, piece)) = self.piece(item) else {
+            return;
+        };
+        if (value.unknown & ty.mask()) != 0 || self.known.contains(&(number, site)) {
             return;
         }
         let (lane, pack) = (self.lane(item), self.pack(item));
-        let path = self.paths.get(item.index as usize).cloned();
+        let here = self.activation(item).cloned().unwrap_or_default();
         let key = Key {
             pack,
             site,
-            path: path.unwrap_or_default(),
+            path: here.path,
+            outside: here.outside,
         };
         let bits = value.bits & ty.mask();
         let (mut other, mut before) = (lane, bits);
@@ -119,15 +181,12 @@ impl<'a> Checker<'a> {
         } else if !claim.excludes(bits) {
             return;
         }
-        self.known.insert((self.piece, site));
-        let Some(piece) = self.pieces.get(self.piece) else {
-            return;
-        };
+        self.known.insert((number, site));
         let func = &piece.func;
         let text = |inst: Inst| raw_inst(func, inst).to_string();
         self.found.push(FalseClaim {
             function: func.name.clone(),
-            piece: self.piece,
+            piece: number,
             analysis,
             value: match site {
                 Site::Value(value) | Site::Bound(value, _) => match func.def_inst(value) {
@@ -149,7 +208,7 @@ impl<'a> Checker<'a> {
     }
 
     fn value(&mut self, item: &LocalPosition, value: Value, bits: Scalar, inst: Option<&InstData>) {
-        let Some(piece) = self.pieces.get(self.piece) else {
+        let Some((_, piece)) = self.piece(item) else {
             return;
         };
         if let Some(claim) = piece.data[value] {
@@ -171,7 +230,7 @@ impl<'a> Checker<'a> {
         bits: Scalar,
         inst: Option<&InstData>,
     ) {
-        let Some(piece) = self.pieces.get(self.piece) else {
+        let Some((_, piece)) = self.piece(item) else {
             return;
         };
         if piece.escapes.contains(&(block, value)) || piece.func.as_const(value).is_some() {
@@ -187,11 +246,12 @@ impl<'a> Checker<'a> {
 
     /// Records that a work-item enters a block, whose parameters have the values `params`.
     pub fn enters(&mut self, item: &LocalPosition, block: Block, params: &[(Value, Scalar)]) {
-        let Some(piece) = self.pieces.get(self.piece) else {
+        let Some((_, piece)) = self.piece(item) else {
             return;
         };
         let around = &piece.loops[block];
-        if let Some(path) = self.paths.get_mut(item.index as usize) {
+        let stack = self.stacks.get_mut(item.index as usize);
+        if let Some(path) = stack.and_then(|stack| Some(&mut stack.last_mut()?.path)) {
             let same = path.iter().zip(around).take_while(|(at, &l)| at.0 == l);
             let (same, before) = (same.count(), path.len());
             path.truncate(same);
@@ -224,7 +284,7 @@ impl<'a> Checker<'a> {
         for (&value, &bits) in data.args.iter().zip(args) {
             self.operand(item, (block, at), value, bits, Some(data));
         }
-        let Some(piece) = self.pieces.get(self.piece) else {
+        let Some((_, piece)) = self.piece(item) else {
             return;
         };
         let Some(&inst) = piece.func.blocks[block].insts.get(at) else {
@@ -251,7 +311,7 @@ impl<'a> Checker<'a> {
         data: &InstData,
         args: &mut [Scalar],
     ) {
-        let Some(piece) = self.pieces.get(self.piece) else {
+        let Some((_, piece)) = self.piece(item) else {
             return;
         };
         let Some(&inst) = piece.func.blocks[block].insts.get(at) else {

@@ -164,7 +164,7 @@ fn next_piece<'a>(machine: &Machine<'a>, items: &[Item<'a>]) -> Result<usize, Er
     if machine
         .claims
         .as_ref()
-        .is_none_or(|claims| claims.pieces.len() < 2)
+        .is_none_or(|claims| !claims.is_cut())
     {
         return Ok(0);
     }

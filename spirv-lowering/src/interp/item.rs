@@ -7,12 +7,12 @@ use super::concrete::concrete;
 use super::error::{Error, Fault};
 use super::eval::eval;
 use super::launch::{LocalPosition, Machine};
-use super::memory::{Memory, Region};
+use super::memory::{Memory, Region, OWN};
 use super::printf;
 use super::scalar::Scalar;
 use super::spaces;
 use super::watch::{Fact, Wrong};
-use crate::ir::entity::{Block, Entity, Value, Var};
+use crate::ir::entity::{Block, Entity, FuncId, Value, Var};
 use crate::ir::function::{Edge, Function, InstData, Storage, Terminator};
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
@@ -41,6 +41,8 @@ pub(super) struct Frame<'a> {
     values: Vec<Scalar>,
     /// The number of private variables before the call.
     variables: usize,
+    /// The arrays of a function that is called, if it has any.
+    arrays: Option<(Arrays, Vec<Region>)>,
 }
 
 impl<'a> Frame<'a> {
@@ -56,6 +58,7 @@ impl<'a> Frame<'a> {
             pc: 0,
             values,
             variables,
+            arrays: None,
         })
     }
     pub fn value(&self, value: Value) -> Scalar {
@@ -232,8 +235,11 @@ impl<'a> Item<'a> {
                     term.for_each_use(|v| used.push((v, frame.value(v))));
                     claims.ends(&self.place, frame.block, &used);
                 }
+                let depth = self.frames.len();
                 self.end_block(machine)?;
-                self.enters(machine);
+                if self.frames.len() == depth {
+                    self.enters(machine);
+                }
                 if self.frames.is_empty() {
                     self.state = ItemState::Done;
                     return Ok(());
@@ -251,7 +257,7 @@ impl<'a> Item<'a> {
                 return Ok(());
             }
             if let Op::Call(id) = data.op {
-                self.enter(machine, id, &args)?;
+                self.call(machine, id, &args)?;
                 continue;
             }
             let mut step = InstRun {
@@ -276,24 +282,32 @@ impl<'a> Item<'a> {
         }
     }
 
-    fn enter(
+    fn call(
         &mut self,
-        machine: &Machine<'a>,
-        id: crate::ir::entity::FuncId,
+        machine: &mut Machine<'a>,
+        id: FuncId,
         args: &[Scalar],
     ) -> Result<(), Error> {
         let module = machine.module;
-        let callee = module
-            .functions
-            .get(id)
-            .ok_or_else(|| Error::invalid("a call of an unknown function"))?;
+        let mut callee = module.functions.get(id);
+        if let (Some(claims), Some(frame)) = (&mut machine.claims, self.frames.last()) {
+            let at = (frame.block, frame.pc);
+            callee = claims.calls(&self.place, at, id).or(callee);
+        }
+        let callee = callee.ok_or_else(|| Error::invalid("a call of an unknown function"))?;
         if self.frames.len() >= MOST_FRAMES {
             return Err(Error::Steps);
         }
         let variables = self.private.regions().len();
-        let frame = Frame::new(callee, args, variables)
+        let mut frame = Frame::new(callee, args, variables)
             .ok_or_else(|| Error::NotInterpreted(format!("`{}`", callee.name)))?;
+        if !callee.vars.is_empty() {
+            let arrays = Arrays::new(callee, &machine.specs)?;
+            let regions = arrays.make(Storage::Function, machine.noise());
+            frame.arrays = Some((arrays, regions));
+        }
         self.frames.push(frame);
+        self.enters(machine);
         Ok(())
     }
 
@@ -329,6 +343,9 @@ impl<'a> Item<'a> {
                 let results: Scalars = values.iter().map(|&v| frame.value(v)).collect();
                 self.private.truncate(frame.variables);
                 self.frames.pop();
+                if let Some(claims) = &mut machine.claims {
+                    claims.returns(&self.place);
+                }
                 match self.frames.last_mut() {
                     Some(caller) => {
                         if let Some(data) = caller.inst() {
@@ -466,28 +483,31 @@ impl InstRun<'_, '_, '_> {
     /// beyond the array's end.
     fn element(&mut self, var: Var) -> Result<Option<(&mut Region, usize, Type)>, Error> {
         let index = self.decided(self.arg(0), "an index")?;
-        let (func, at) = (self.machine.func, var.index());
-        let data = func
-            .vars
-            .get(var)
-            .ok_or_else(|| Error::invalid("no such array"))?;
-        if self.item.frames.len() != 1 {
-            return Err(Error::invalid("arrays belong to the kernel's function"));
-        }
-        let len = self.arrays.len.get(at).copied();
-        let len = len.ok_or_else(|| Error::invalid("no such array"))?;
+        let none = || Error::invalid("no such array");
+        let frame = self.item.frames.last().ok_or_else(none)?;
+        let at = var.index();
+        let data = frame.func.vars.get(var).ok_or_else(none)?;
+        let arrays = match &frame.arrays {
+            Some((arrays, _)) => arrays,
+            None => self.arrays,
+        };
+        let len = arrays.len.get(at).copied().ok_or_else(none)?;
+        let region = arrays.of.get(at).copied().unwrap_or(usize::MAX);
         if index >= len {
             self.forgive(Fault::Index { index, len }, None, false)?;
             return Ok(None);
         }
-        let region = self.arrays.of.get(at).copied().unwrap_or(usize::MAX);
-        let regions = match data.storage {
-            Storage::Workgroup => &mut self.local.arrays,
-            Storage::Function => &mut self.item.arrays,
+        let item = &mut *self.item;
+        let own = item
+            .frames
+            .last_mut()
+            .and_then(|frame| frame.arrays.as_mut());
+        let regions = match (data.storage, own) {
+            (Storage::Workgroup, _) => &mut self.local.arrays,
+            (Storage::Function, Some((_, regions))) => regions,
+            (Storage::Function, None) => &mut item.arrays,
         };
-        let region = regions
-            .get_mut(region)
-            .ok_or_else(|| Error::invalid("no such array"))?;
+        let region = regions.get_mut(region).ok_or_else(none)?;
         let offset = index as usize * data.elem_size() as usize;
         Ok(Some((region, offset, data.elem)))
     }
@@ -698,6 +718,17 @@ impl InstRun<'_, '_, '_> {
                 };
                 let missing = || Error::invalid(format!("{which:?} was not supplied"));
                 one(Scalar::known(value.ok_or_else(missing)?))
+            }
+            Op::Own { offset, size } => {
+                let items: u32 = self.machine.dispatch.local.iter().product();
+                let bytes = u64::from(size) * u64::from(items);
+                if bytes > MOST_BYTES {
+                    return Err(Error::invalid("too much memory of a work-item's own"));
+                }
+                let noise = self.machine.noise();
+                self.machine.memory.add_own(bytes, noise);
+                let start = u64::from(size) * u64::from(self.item.place.index);
+                one(Scalar::known(OWN + start + u64::from(offset)))
             }
             Op::ArgLoad(offset) => {
                 let mut at = offset as usize;

@@ -99,6 +99,9 @@ pub trait Source {
     fn exchange(&mut self, address: u64, size: u32, new: u64) -> bool;
 }
 
+/// The address of memory that work-items have of their own. Nothing else lies there.
+pub(super) const OWN: u64 = 1 << 60;
+
 /// The memory of one space.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -178,6 +181,14 @@ impl Memory {
         let base = self.place(align);
         self.regions.push(Region::fresh(base, size, noise));
         base
+    }
+
+    /// Adds the memory that the work-items of a group have of their own, if it is not there.
+    pub(super) fn add_own(&mut self, size: u64, noise: u64) {
+        if self.check(OWN, size).is_err() {
+            self.regions.retain(|region| region.base < OWN);
+            self.regions.push(Region::fresh(OWN, size, noise));
+        }
     }
 
     /// Adds the program-scope variables of a module, laid out as the compiler lays them out.

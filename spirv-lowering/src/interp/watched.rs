@@ -5,6 +5,7 @@ use super::error::{Error, Fault};
 use super::happens::Atomic;
 use super::item::{InstRun, Item};
 use super::launch::Machine;
+use super::memory::OWN;
 use super::scalar::Scalar;
 use super::watch::{Fact, Finding, Shared, Touch, WorkItem, Wrong};
 use crate::interface::Implicit;
@@ -167,7 +168,7 @@ impl InstRun<'_, '_, '_> {
     /// unwritten padding of a structure, so only a wholly unwritten one counts there.
     pub(super) fn gives_away(&mut self, space: Space, address: u64, ty: Type, value: Scalar) {
         let unknown = value.unknown & ty.mask();
-        let own = matches!(space, Space::Local | Space::Private);
+        let own = matches!(space, Space::Local | Space::Private) || address >= OWN;
         if unknown == 0 || own || (unknown != ty.mask() && self.is_copied()) {
             return;
         }
@@ -182,6 +183,7 @@ impl InstRun<'_, '_, '_> {
     pub(super) fn touch(&mut self, space: Space, address: u64, ty: Type, writes: bool, same: bool) {
         let of = match space {
             Space::Private | Space::Constant => return,
+            Space::Global if address >= OWN => return,
             Space::Local => Shared::Local,
             _ => Shared::Global,
         };
@@ -281,7 +283,8 @@ impl InstRun<'_, '_, '_> {
         old: Scalar,
         new: Option<Scalar>,
     ) {
-        let shared = self.machine.func.vars[var].storage == Storage::Workgroup;
+        let func = (self.item.frames.last()).map_or(self.machine.func, |frame| frame.func);
+        let shared = func.vars[var].storage == Storage::Workgroup;
         let space = if shared { Space::Local } else { Space::Private };
         // Arrays have no addresses; they lie above all memory.
         let address = 1 << 63 | (var.index() as u64) << 32 | offset as u64;

@@ -322,6 +322,7 @@ pub(crate) fn op_text(op: Op) -> String {
         Op::Hw(h) => format!("hw.{}", h.name()),
         Op::Implicit(i, component) => format!("implicit.{}.{component}", i.name()),
         Op::ArgLoad(offset) => format!("arg_load.{offset}"),
+        Op::Own { offset, size } => format!("own.{offset}.{size}"),
         Op::SpecSize(id) => format!("spec_size.{id}"),
         Op::ImageRead(t) => format!("image_read.{}", t.name()),
         Op::ImageWrite(t) => format!("image_write.{}", t.name()),
@@ -484,6 +485,13 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
             )
         }
         "arg_load" => Op::ArgLoad(rest.parse().ok()?),
+        "own" => {
+            arity(2)?;
+            Op::Own {
+                offset: parts.first()?.parse().ok()?,
+                size: parts.get(1)?.parse().ok()?,
+            }
+        }
         "spec_size" => Op::SpecSize(rest.parse().ok()?),
         "image_read" => Op::ImageRead(Texel::from_name(rest)?),
         "image_write" => Op::ImageWrite(Texel::from_name(rest)?),

@@ -574,6 +574,13 @@ pub enum Op {
     Implicit(crate::interface::Implicit, u8),
     /// Explicit arguments: one or more results of one type at a byte offset of the argument block.
     ArgLoad(u32),
+    /// Address of memory of the work-item's own, which calls pass on. Result ptr.global.
+    Own {
+        /// Bytes from its start.
+        offset: u32,
+        /// Bytes of all of it, a multiple of 64. The work-items of a pack have theirs one after the other.
+        size: u32,
+    },
     /// Size in bytes of a local argument, by specialisation constant id. Result I32.
     SpecSize(u32),
     /// Calls a function: its parameters, its results.
@@ -657,6 +664,7 @@ impl Op {
             SpaceCast | PtrIsIn(_) | PtrAdd => Effect::Pure,
             ImageQuery(_) | SamplerWord | ImageNumber | ImageAt(_) | SamplerAt => Effect::Pure,
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,
+            Own { .. } => Effect::Pure,
         }
     }
     /// Returns true if the operation accesses memory or a variable atomically.

@@ -1,10 +1,9 @@
 //! Collects the claims of the vectoriser and of other analyses, in a form that the interpreter
 //! checks.
 
-use super::classes::Classes;
 use super::strides::{Class, Reach};
 use super::tree::Tree;
-use super::{regions, Packing, Region};
+use super::{calls, regions, Packing, Piece, Region};
 use crate::analysis::alignment::Alignments;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -27,14 +26,19 @@ fn of_data(class: Class) -> Option<Claim> {
     }
 }
 
-/// Returns the claims of a kernel, piece by piece: `module` holds it as its only kernel.
+/// Returns the claims of a kernel, piece by piece, then those of the functions that it calls:
+/// `module` holds it as its only kernel.
 pub fn claims(module: &Module, packing: Packing) -> Result<Vec<Claims>> {
     let none = || LowerError::internal("no kernel");
     let kernel = module.kernels.first().ok_or_else(none)?;
     let func = module.functions.get(kernel.func).ok_or_else(none)?;
-    let pieces = regions::split(func, packing)?;
-    let pieces = pieces.into_iter().map(|piece| of(piece, packing));
-    let mut pieces = pieces.collect::<Result<Vec<Claims>>>()?;
+    let regions = regions::split(func, packing)?;
+    let pieces = regions
+        .into_iter()
+        .map(|region| Piece::new(region, packing));
+    let pieces = pieces.collect::<Result<Vec<Piece>>>()?;
+    let callees = calls::callees(module, &pieces, packing, &Ok)?;
+    let mut pieces: Vec<Claims> = pieces.into_iter().map(of).collect();
     match &mut pieces[..] {
         // Structured control flow has the values and loops of before, but passes values through more blocks than the
         // analyses follow.
@@ -43,6 +47,14 @@ pub fn claims(module: &Module, packing: Packing) -> Result<Vec<Claims>> {
             let func = piece.func.clone();
             bound(piece, &func, module);
         }),
+    }
+    for callee in callees.list {
+        let mut claims = of(callee.piece);
+        claims.callee = Some(callee.id);
+        if let Some(func) = module.functions.get(callee.id) {
+            bound(&mut claims, func, module);
+        }
+        pieces.push(claims);
     }
     Ok(pieces)
 }
@@ -88,10 +100,13 @@ fn bound(claims: &mut Claims, func: &Function, module: &Module) {
     }
 }
 
-fn of(piece: Region, packing: Packing) -> Result<Claims> {
-    let Region { func, uniform } = piece;
-    let tree = Tree::new(&func)?;
-    let classes = Classes::new(&func, &tree, packing, &uniform);
+fn of(piece: Piece) -> Claims {
+    let Piece {
+        region,
+        tree,
+        classes,
+    } = piece;
+    let Region { func, uniform, .. } = region;
     let mut claims = Claims {
         data: SecondaryMap::new(),
         reach: FxHashMap::default(),
@@ -100,6 +115,7 @@ fn of(piece: Region, packing: Packing) -> Result<Claims> {
         loops: SecondaryMap::new(),
         bounds: FxHashMap::default(),
         repeats: FxHashMap::default(),
+        callee: None,
         func,
     };
     let func = &claims.func;
@@ -146,7 +162,7 @@ fn of(piece: Region, packing: Packing) -> Result<Claims> {
             }
         }
     }
-    Ok(claims)
+    claims
 }
 
 fn loops(tree: &Tree, block: Block) -> Vec<Block> {

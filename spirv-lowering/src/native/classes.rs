@@ -13,7 +13,7 @@
 
 use super::strides::{affine, Class, Found, Reach};
 use super::tree::{distinct, Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Tree};
-use super::Packing;
+use super::{Packing, Region};
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::{Effect, GroupOp, HwVar, Op};
@@ -63,14 +63,13 @@ impl Classes {
         }
     }
 
-    /// Computes the classes of a function's values. `uniform`: variables that have one element for
-    /// all lanes.
-    pub fn new(
-        func: &Function,
-        tree: &Tree,
-        packing: Packing,
-        uniform: &SecondaryMap<Var, bool>,
-    ) -> Self {
+    /// Computes the classes of the values of a region.
+    pub fn new(region: &Region, tree: &Tree, packing: Packing) -> Self {
+        let Region {
+            func,
+            uniform,
+            varying,
+        } = region;
         let mut leaving = Vec::new();
         collect(&tree.root, None, &mut leaving);
         let mut this = Self::of_one_lane(tree.constructs.len());
@@ -98,7 +97,10 @@ impl Classes {
         }
         if let Some(entry) = func.entry() {
             for &param in &func.blocks[entry].params {
-                this.values[param] = Found::Uniform;
+                this.values[param] = match varying.contains(&param) {
+                    true => Found::Varying,
+                    false => Found::Uniform,
+                };
             }
         }
         loop {
@@ -270,6 +272,7 @@ impl Classes {
             Op::Const(_) | Op::Undef | Op::GlobalAddr(_) => Found::Uniform,
             Op::Implicit(..) | Op::ArgLoad(_) | Op::SpecSize(_) | Op::Clock(_) => Found::Uniform,
             Op::Hw(var) => hw_class(var, packing),
+            Op::Own { size, .. } => Found::Affine(size.into()),
             Op::Load {
                 volatile: false, ..
             } => all_uniform(),
@@ -428,6 +431,7 @@ pub fn is_invariant(op: Op) -> bool {
             | Op::ArgLoad(_)
             | Op::SpecSize(_)
             | Op::Hw(_)
+            | Op::Own { .. }
     )
 }
 
@@ -489,7 +493,7 @@ mod tests {
         let func = parse_function(text).unwrap();
         let region = regions::split(&func, Packing::Rows).unwrap().remove(0);
         let tree = Tree::new(&region.func).unwrap();
-        let found = Classes::new(&region.func, &tree, Packing::Rows, &region.uniform);
+        let found = Classes::new(&region, &tree, Packing::Rows);
         let of = |&number: &u32| {
             let value = Value::new(number as usize);
             (found.of(value), found.values[value].reach())

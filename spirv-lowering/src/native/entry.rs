@@ -1,19 +1,21 @@
 //! The module of a kernel: a function for each region, and one that runs work-groups by them.
 
-use super::emit::{self, Launch};
+use super::calls::Callees;
+use super::emit::{self, Frame, Launch, Role};
 use super::llvm::{Binary, Builder, Cast, Declarations, Label, LlvmType, Operand};
-use super::{layout, Locals, Packing, Region, Shape, VERSION};
+use super::{layout, Locals, Packing, Piece, Region, Shape, VERSION};
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{SecondaryMap, Var};
-use crate::ir::op::IntCond;
+use crate::ir::op::{IntCond, Op};
+use std::ops::Range;
 
-/// Returns the offset of each variable in a frame, and the bytes of the frame. Elements of arrays
+/// Returns the offset of each variable in a frame from `start` on, and the end. Elements of arrays
 /// are counted in 32 bits, all lanes' together, and so are the bytes that the runtime receives: a
 /// larger frame is refused.
-fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)> {
+fn lay_out(region: &Region, start: u32, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)> {
     let mut offsets = SecondaryMap::new();
-    let mut end = 0u64;
+    let mut end = u64::from(start);
     let too_large = || {
         LowerError::unsupported(format!(
             "variables of a work-item which take 4 GiB for {lanes} work-items"
@@ -33,53 +35,106 @@ fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)>
     Ok((offsets, bytes))
 }
 
+/// Returns where in a frame the memory lies that work-items have of their own.
+fn own_memory(pieces: &[Piece], callees: &Callees, start: u32, lanes: u32) -> Result<Range<u32>> {
+    let callees = callees.list.iter().map(|callee| &callee.piece);
+    let mut size = 0;
+    for piece in pieces.iter().chain(callees) {
+        let func = &piece.region.func;
+        for &inst in func
+            .layout
+            .iter()
+            .flat_map(|&block| &func.blocks[block].insts)
+        {
+            if let Op::Own { size: bytes, .. } = func.insts[inst].op {
+                size = bytes.max(size);
+            }
+        }
+    }
+    let end = size
+        .checked_mul(lanes)
+        .and_then(|bytes| bytes.checked_add(start));
+    let end = end.and_then(|end| end.checked_next_multiple_of(64));
+    let end = end
+        .ok_or_else(|| LowerError::unsupported(format!("memory of work-items of {size} bytes")))?;
+    Ok(start..end)
+}
+
 /// The most bytes of variables that may lie on the stack of a thread.
 const MOST_STACK: u32 = 32 << 10;
 
+/// The attributes of all functions.
+const ATTRIBUTES: &str = "nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" \"reciprocal-estimates\"=\"none\"";
+
 /// Returns the LLVM module of a kernel.
 pub fn module(
-    regions: &[Region],
+    pieces: &[Piece],
+    callees: &Callees,
     implicit: &[(Implicit, u32)],
     locals: &Locals,
     shape: Shape,
 ) -> Result<String> {
     let lanes = shape.lanes;
     let launch = Launch { implicit, locals };
-    let several = regions.len() > 1;
+    let several = pieces.len() > 1;
     let mut declarations = Declarations::default();
     let mut functions = String::new();
     let mut frame_bytes = 0;
-    if let Some(first) = regions.first() {
+    if let Some(first) = pieces.first() {
         // All regions have the same variables.
-        let (offsets, bytes) = lay_out(first, lanes)?;
-        let framed = several || bytes > MOST_STACK;
+        let (offsets, mut bytes) = lay_out(&first.region, 0, lanes)?;
+        // A function runs once at a time, so that it has a place in the frame.
+        let mut offsets_of_callees = Vec::new();
+        for callee in &callees.list {
+            let (offsets, end) = lay_out(&callee.piece.region, bytes, lanes)?;
+            offsets_of_callees.push(offsets);
+            bytes = end;
+        }
+        let own = own_memory(pieces, callees, bytes, lanes)?;
+        let framed = several || bytes > MOST_STACK || own.end > bytes;
+        bytes = own.end;
         if framed {
             frame_bytes = bytes;
         }
-        let frame = framed.then_some(&offsets);
-        for (number, region) in regions.iter().enumerate() {
-            let head = format!(
-                "define internal i32 @region_{number}(ptr noalias readonly %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz, i32 %many) #0"
-            );
-            functions += &emit::function(
-                region,
-                &head,
-                several,
+        let mut write = |piece: &Piece, role: &Role, offsets: &SecondaryMap<Var, u32>| {
+            let frame = Frame {
+                offsets: framed.then_some(offsets),
+                own: own.start,
+            };
+            let text = emit::function(
+                piece,
+                role,
+                callees,
                 frame,
                 &launch,
                 shape,
                 &mut declarations,
             )?;
+            functions += &text;
+            Ok::<(), LowerError>(())
+        };
+        for (number, piece) in pieces.iter().enumerate() {
+            let head = format!(
+                "define internal i32 @region_{number}(ptr noalias readonly %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz, i32 %many) #0"
+            );
+            write(piece, &Role::Region { head, several }, &offsets)?;
+        }
+        for (callee, offsets) in callees.list.iter().zip(&offsets_of_callees) {
+            write(&callee.piece, &Role::Callee(callee), offsets)?;
         }
     }
-    functions += &driver(regions.len(), shape, &mut declarations)?;
+    functions += &driver(pieces.len(), shape, &mut declarations)?;
     let (local_bytes, stack) = (locals.bytes, shape.stack.attributes());
     // Nothing lives from one pack's run to its next.
     let one_frame = u32::from(!several);
+    let kept = match callees.list.is_empty() {
+        true => String::new(),
+        false => format!("attributes #1 = {{ noinline {ATTRIBUTES}{stack} }}\n"),
+    };
     Ok(format!(
         "@pumice_info = constant [8 x i32] [i32 {VERSION}, i32 {lanes}, i32 {frame_bytes}, i32 {local_bytes}, i32 {one_frame}, i32 0, i32 0, i32 0], align 4
-{declarations}{functions}attributes #0 = {{ nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" \"reciprocal-estimates\"=\"none\"{stack} }}
-!0 = !{{}}
+{declarations}{functions}attributes #0 = {{ {ATTRIBUTES}{stack} }}
+{kept}!0 = !{{}}
 "
     ))
 }
@@ -197,8 +252,7 @@ mod tests {
         let bytes = |vars: &str, lanes| {
             let text = format!("func fn0 \"f\" () -> () {{\n{vars}\nblock0():\n  return\n}}\n");
             let func = parse_function(&text).unwrap();
-            let uniform = SecondaryMap::new();
-            lay_out(&Region { func, uniform }, lanes).map(|(_, bytes)| bytes)
+            lay_out(&Region::whole(func), 0, lanes).map(|(_, bytes)| bytes)
         };
         let one = "var0 = function i32 [67108863]";
         assert_eq!(bytes(one, 16).unwrap(), u32::MAX - 63);

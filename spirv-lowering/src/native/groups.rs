@@ -4,8 +4,8 @@
 //! groups in a pack from groups one after the other, a pack is a piece of a row of groups instead: local ids are zeros, sizes
 //! ones, barriers nothing, local variables are the work-item's own, and the group's number is what differs from lane to lane.
 
-use crate::analysis::waits::may_wait;
-use crate::ir::entity::Value;
+use crate::analysis::waits::{looking, may_wait};
+use crate::ir::entity::{FuncId, Value};
 use crate::ir::function::{Function, Storage};
 use crate::ir::module::Module;
 use crate::ir::op::{HwVar, Op, Scope};
@@ -22,6 +22,9 @@ pub fn independent_groups(module: &Module) -> Option<Function> {
     if !func.blocks[entry].params.is_empty() || !is_independent(func) {
         return None;
     }
+    if !others(module, kernel.func).all(|(_, other)| is_independent(other)) {
+        return None;
+    }
     let mut func = func.clone();
     let locals = lower_local::variables(&func, &module.globals);
     if !locals.is_empty() {
@@ -33,7 +36,14 @@ pub fn independent_groups(module: &Module) -> Option<Function> {
         };
         byte_arrays::run(&mut func, plan).ok()?;
     }
-    (!may_wait(&func)).then_some(func)
+    let looking = looking(others(module, kernel.func));
+    (!may_wait(&func, &looking)).then_some(func)
+}
+
+/// Returns the functions that the kernel calls.
+fn others(module: &Module, kernel: FuncId) -> impl Iterator<Item = (FuncId, &Function)> {
+    let functions = module.functions.iter();
+    functions.filter(move |&(id, _)| id != kernel)
 }
 
 /// Returns a kernel in which ids and sizes are those of groups of one work-item.

@@ -8,6 +8,9 @@
 //! affine addresses is read and written by whole vectors. The work-items of a group run pack after pack; at a barrier all
 //! packs come as far as it, what they need afterwards lies in a *frame*, one a pack.
 //!
+//! Functions that are called (`calls`) are structured and classified like regions. Each is written once, for the lanes of a
+//! mask that it is given; its results come back by way of memory.
+//!
 //! # The function that is made
 //! ```text
 //! void pumice_rows|tails|linear|groups(Launch *launch, char *local, char *frame, uint64_t first, uint64_t count)
@@ -16,6 +19,7 @@
 //! `Launch`; `pumice_info` is eight 32-bit words: version, lanes, bytes of a frame, bytes of static local memory, whether one
 //! frame serves all packs, and zeros.
 
+mod calls;
 mod claims;
 mod classes;
 mod emit;
@@ -28,10 +32,13 @@ mod tree;
 
 pub use claims::claims;
 
+use classes::Classes;
+use tree::Tree;
+
 use crate::claims::Order;
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
-use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Var};
+use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Value, Var};
 use crate::ir::function::Function;
 use crate::ir::module::{Global, Module};
 use crate::ir::op::Op;
@@ -193,6 +200,19 @@ pub(crate) struct Region {
     pub func: Function,
     /// Variables with one element for all lanes of a pack.
     pub uniform: SecondaryMap<Var, bool>,
+    /// The parameters that lanes have different values of.
+    pub varying: Vec<Value>,
+}
+
+impl Region {
+    /// Creates a region of a whole function.
+    fn whole(func: Function) -> Self {
+        Self {
+            func,
+            uniform: SecondaryMap::new(),
+            varying: Vec::new(),
+        }
+    }
 }
 
 /// Returns true if work-groups of one work-item of a kernel can run in packs. `module` holds it as
@@ -219,32 +239,51 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
         let what = format!("packs of {} lanes", shape.lanes);
         return Err(LowerError::unsupported(what));
     }
-    let one_item;
     let func = match shape.packing {
-        Packing::Groups => {
-            let independent = groups::independent_groups(module)
-                .ok_or_else(|| LowerError::internal("groups that are not independent"))?;
-            one_item = groups::of_one_item(independent);
-            &one_item
-        }
-        Packing::Alone => {
-            one_item = groups::of_one_item(func.clone());
-            &one_item
-        }
-        _ => func,
+        Packing::Groups => groups::independent_groups(module)
+            .ok_or_else(|| LowerError::internal("groups that are not independent"))?,
+        _ => func.clone(),
     };
-    let bounded;
-    let func = if shape.bounds_halves {
-        let mut changed = func.clone();
-        half_overflow::run(&mut changed)?;
-        bounded = changed;
-        &bounded
-    } else {
-        func
+    let prepared = |mut func: Function| {
+        if matches!(shape.packing, Packing::Groups | Packing::Alone) {
+            func = groups::of_one_item(func);
+        }
+        if shape.bounds_halves {
+            half_overflow::run(&mut func)?;
+        }
+        Ok(func)
     };
-    let locals = locals(&module.globals, func)?;
-    let regions = regions::split(func, shape.packing)?;
-    entry::module(&regions, implicit, &locals, shape)
+    let func = prepared(func)?;
+    let locals = locals(&module.globals, &func)?;
+    let regions = regions::split(&func, shape.packing)?;
+    let pieces = regions
+        .into_iter()
+        .map(|region| Piece::new(region, shape.packing));
+    let pieces = pieces.collect::<Result<Vec<Piece>>>()?;
+    let callees = calls::callees(module, &pieces, shape.packing, &prepared)?;
+    entry::module(&pieces, &callees, implicit, &locals, shape)
+}
+
+/// A region with what is known of its values.
+pub(crate) struct Piece {
+    region: Region,
+    tree: Tree,
+    classes: Classes,
+}
+
+impl Piece {
+    fn new(region: Region, packing: Packing) -> Result<Self> {
+        let tree = Tree::new(&region.func)?;
+        let classes = match packing {
+            Packing::Alone => Classes::of_one_lane(tree.constructs.len()),
+            packing => Classes::new(&region, &tree, packing),
+        };
+        Ok(Self {
+            region,
+            tree,
+            classes,
+        })
+    }
 }
 
 /// Returns the LLVM IR of a function without local variables, for tests.
@@ -264,5 +303,9 @@ fn text_of(func: &str, lanes: u32) -> String {
         bytes: 0,
     };
     let regions = regions::split(&func, shape.packing).unwrap();
-    entry::module(&regions, &[], &locals, shape).unwrap()
+    let pieces = regions
+        .into_iter()
+        .map(|region| Piece::new(region, shape.packing).unwrap());
+    let pieces: Vec<Piece> = pieces.collect();
+    entry::module(&pieces, &calls::Callees::default(), &[], &locals, shape).unwrap()
 }

@@ -43,16 +43,17 @@ pub fn split(func: &Function, packing: Packing) -> Result<Vec<Region>> {
         .layout
         .iter()
         .any(|&b| whole.blocks[b].insts.iter().any(|&i| is_barrier(&whole, i)));
+    let whole = Region::whole(whole);
     if !has_barrier {
-        return Ok(vec![Region {
-            func: whole,
-            uniform: SecondaryMap::new(),
-        }]);
+        return Ok(vec![whole]);
     }
-    let tree = Tree::new(&whole)?;
-    let classes = Classes::new(&whole, &tree, packing, &SecondaryMap::new());
-    whole.structure = None;
-    Cutter::new(whole, classes).run()
+    let tree = Tree::new(&whole.func)?;
+    let classes = Classes::new(&whole, &tree, packing);
+    let func = Function {
+        structure: None,
+        ..whole.func
+    };
+    Cutter::new(func, classes).run()
 }
 
 struct Cutter {
@@ -281,6 +282,7 @@ impl Cutter {
         Ok(Region {
             func,
             uniform: self.uniform.clone(),
+            varying: Vec::new(),
         })
     }
 

@@ -17,7 +17,7 @@
 use super::lower_images::Descriptors;
 use crate::analysis::arg_access::{ArgAccess, PASS_ON};
 use crate::analysis::cfg::Cfg;
-use crate::analysis::waits;
+use crate::analysis::waits::{self, Looking};
 use crate::edit::rewrite::{InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
@@ -107,7 +107,8 @@ fn used_values(func: &Function) -> SecondaryMap<Value, bool> {
     used
 }
 
-fn used_implicits(func: &Function) -> Vec<Implicit> {
+/// Returns the implicit arguments that a function uses, in their order.
+pub fn used_implicits(func: &Function) -> Vec<Implicit> {
     let mut used = [false; Implicit::ALL.len()];
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
@@ -346,15 +347,27 @@ fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, a
     }
 }
 
-/// Runs the pass and describes the kernel. `access` was computed when the parameters were still
-/// there, `images` by `lower_images`.
+/// Facts about a kernel that other passes have found.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// Computed when the parameters were still there.
+    pub access: &'a ArgAccess,
+    /// Made by `lower_images`.
+    pub images: &'a Descriptors,
+    /// The implicit arguments that functions use which the kernel calls.
+    pub implicits: &'a [Implicit],
+    /// The ones of them in which a work-item looks at what others have written.
+    pub looking: &'a Looking,
+}
+
+/// Runs the pass and describes the kernel.
 pub fn run(
     func: &mut Function,
     kernel: &EntryPoint,
-    access: &ArgAccess,
-    images: &Descriptors,
+    found: Found,
     target: &Target,
 ) -> Result<KernelInterface> {
+    let Found { access, images, .. } = found;
     let expected: usize = kernel.params.iter().map(|p| p.kind.values()).sum();
     let Some(entry) = func.entry() else {
         return Err(LowerError::invalid(format!(
@@ -387,7 +400,9 @@ pub fn run(
         .map(|(param, &asked)| placement(param.kind, asked))
         .chain(captured.iter().map(|&asked| asked.then_some(IMAGE_INFO)))
         .collect();
-    let mut implicits = used_implicits(func);
+    let used_here = used_implicits(func);
+    let is_used = |which: &Implicit| used_here.contains(which) || found.implicits.contains(which);
+    let mut implicits: Vec<Implicit> = Implicit::ALL.into_iter().filter(is_used).collect();
     let (mut placed, mut implicit_end) = place_implicits(&implicits);
     let (mut offsets, mut end) = lay_out(&places, implicit_end)?;
     let mut source = Source::Push;
@@ -632,7 +647,7 @@ pub fn run(
         instruction_bound: instruction_bound(func),
         uses_subgroups: false,
         guarded: false,
-        waits: waits::may_wait(func),
+        waits: waits::may_wait(func, found.looking),
         uses_indirect_pointers: access.indirect,
         samplers: images.samplers.clone(),
         arg_access,

@@ -16,7 +16,7 @@
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::{LoopForest, LoopId};
-use crate::analysis::waits;
+use crate::analysis::waits::{self, Looking};
 use crate::ir::entity::{Block, GlobalId, Inst, Value};
 use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
@@ -27,10 +27,10 @@ use rustc_hash::FxHashSet;
 const MOST: usize = 64;
 
 /// Runs the pass. Returns true if anything changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, looking: &Looking) -> bool {
     let mut changed = 0;
     while changed < MOST {
-        let Some(release) = find(func) else {
+        let Some(release) = find(func, looking) else {
             break;
         };
         apply(func, &release);
@@ -68,11 +68,11 @@ fn root(func: &Function, mut address: Value) -> Root {
     Root::Value(address)
 }
 
-fn find(func: &Function) -> Option<Release> {
+fn find(func: &Function, looking: &Looking) -> Option<Release> {
     let cfg = Cfg::new(func);
     let dom = DomTree::new(&cfg);
     let forest = LoopForest::new(&cfg, &dom);
-    let waiting = waits::waiting_loops(func, &cfg, &forest);
+    let waiting = waits::waiting_loops(func, &cfg, &forest, looking);
     if waiting.is_empty() {
         return None;
     }
@@ -264,7 +264,7 @@ mod tests {
             "func fn0 \"f\" (ptr.global, i32, ptr.global) -> () {{\nblock0(v0: ptr.global, v1: i32, v2: ptr.global):\n{blocks}}}\n"
         );
         let mut func = parse_function(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        run(&mut func).then(|| raw(&func).to_string())
+        run(&mut func, &Looking::default()).then(|| raw(&func).to_string())
     }
 
     const TAKEN: &str = "  v3 = const 1 : i32\n  v4 = const 0 : i32\n  jump block1\nblock1:\n  \
@@ -287,7 +287,10 @@ mod tests {
         assert!(after.contains("store.align4 v2, v3"), "{text}");
         // Once.
         assert!(
-            !run(&mut parse_function(&text).expect("a function")),
+            !run(
+                &mut parse_function(&text).expect("a function"),
+                &Looking::default()
+            ),
             "{text}"
         );
     }

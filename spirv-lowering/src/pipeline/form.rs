@@ -1,38 +1,50 @@
-//! A kernel as one function between passes, where the pipeline can stop to look at its size.
+//! A kernel between passes, where the pipeline can stop to look at its size.
 
 use super::lowering::Lowering;
 use super::pass::{Progress, Runner};
 use super::{lists, Lowered};
+use crate::analysis::waits;
 use crate::emit::vulkan;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::PrimaryMap;
 use crate::ir::function::Function;
 use crate::ir::module::{EntryPoint, Module};
+use crate::ir::op::Op;
+use crate::passes::share_calls::WithCallees;
+use rustc_hash::FxHashMap;
 
 /// The words of SPIR-V that an instruction of KIR becomes on average.
 const WORDS_OF_AN_INSTRUCTION: usize = 5;
 
 /// A kernel after the passes that all targets share.
 pub struct Form<'a> {
-    func: Function,
+    func: WithCallees,
     lowering: Lowering<'a>,
-    progress: Progress,
+    /// The progress of each callee, then that of the kernel.
+    progress: Vec<Progress>,
 }
 
 impl<'a> Form<'a> {
-    /// Runs the shared passes on an inlined function.
+    /// Runs the shared passes.
     pub fn begin(
         runner: &mut Runner,
-        mut func: Function,
+        mut func: WithCallees,
         mut lowering: Lowering<'a>,
     ) -> Result<Self> {
-        func.name.clone_from(&lowering.kernel.name);
-        runner.begin(&func)?;
-        runner.run(lists::SHARED, &mut func, &mut lowering)?;
+        func.kernel.name.clone_from(&lowering.kernel.name);
+        lowering.looking = waits::looking(func.callees.iter().map(|(id, func)| (*id, func)));
+        let has_calls = !func.callees.is_empty();
+        let mut progress = Vec::new();
+        each(&mut func, &mut lowering, |func, lowering| {
+            runner.begin(func, has_calls)?;
+            runner.run(lists::SHARED, func, lowering)?;
+            progress.push(runner.leave());
+            Ok(())
+        })?;
         Ok(Self {
             func,
             lowering,
-            progress: runner.leave(),
+            progress,
         })
     }
 
@@ -54,8 +66,11 @@ impl<'a> Form<'a> {
         } else {
             lists::VULKAN
         };
-        runner.resume(progress);
-        runner.run(list, &mut func, &mut lowering)?;
+        let mut progress = progress.into_iter();
+        each(&mut func, &mut lowering, |func, lowering| {
+            runner.resume(progress.next().unwrap_or_default());
+            runner.run(list, func, lowering)
+        })?;
         let Lowering {
             interface,
             printfs,
@@ -79,7 +94,7 @@ impl<'a> Form<'a> {
             lowered.kir = native_module(kernel, func, reached);
             size
         } else {
-            let emit = |_: &mut Runner| vulkan::emit(&func, &lowered.interface, target);
+            let emit = |_: &mut Runner| vulkan::emit(&func.kernel, &lowered.interface, target);
             lowered.words = runner.time("emit", emit)?;
             lowered.words.len()
         };
@@ -87,15 +102,44 @@ impl<'a> Form<'a> {
     }
 }
 
-fn words(func: &Function) -> usize {
-    let insts = func.layout.iter().map(|&b| func.blocks[b].insts.len());
+/// Calls a function for each callee, then for the kernel.
+fn each<'a>(
+    func: &mut WithCallees,
+    lowering: &mut Lowering<'a>,
+    mut run: impl FnMut(&mut Function, &mut Lowering<'a>) -> Result<()>,
+) -> Result<()> {
+    lowering.is_callee = true;
+    for (_, func) in &mut func.callees {
+        run(func, lowering)?;
+    }
+    lowering.is_callee = false;
+    run(&mut func.kernel, lowering)
+}
+
+fn words(func: &WithCallees) -> usize {
+    let callees = func.callees.iter().map(|(_, func)| func);
+    let insts = callees.chain([&func.kernel]).flat_map(|func| {
+        let blocks = func.layout.iter();
+        blocks.map(|&b| func.blocks[b].insts.len())
+    });
     insts.sum::<usize>() * WORDS_OF_AN_INSTRUCTION
 }
 
 /// Prints a lowered kernel as a module of its own.
-fn native_module(kernel: &EntryPoint, func: Function, reached: Module) -> String {
+fn native_module(kernel: &EntryPoint, func: WithCallees, reached: Module) -> String {
     let mut functions = PrimaryMap::new();
-    let id = functions.push(func);
+    let id = functions.push(func.kernel);
+    let mut numbers = FxHashMap::default();
+    for (old, func) in func.callees {
+        numbers.insert(old, functions.push(func));
+    }
+    for (_, func) in functions.iter_mut() {
+        for (_, data) in func.insts.iter_mut() {
+            if let Op::Call(callee) = &mut data.op {
+                *callee = numbers.get(callee).copied().unwrap_or(*callee);
+            }
+        }
+    }
     let module = Module {
         functions,
         globals: reached.globals,

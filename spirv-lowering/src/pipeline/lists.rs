@@ -44,10 +44,14 @@ pub static SHARED: &[Step] = &[
     CleanUp,
     needed("arg_access", &[], |func, l| {
         l.access = arg_access::analyse(func);
-        l.collective = lower_group::uses(func);
+        l.indirect |= l.access.indirect;
+        l.access.indirect = l.indirect;
+        l.collective |= lower_group::uses(func);
         Ok(false)
     }),
-    needed("release_locks", &[], |func, _| Ok(release_locks::run(func))),
+    needed("release_locks", &[], |func, l| {
+        Ok(release_locks::run(func, &l.looking))
+    }),
 ];
 
 /// The passes from there to what Vulkan's SPIR-V can express.
@@ -110,7 +114,7 @@ pub static VULKAN: &[Step] = &[
         "lower_args",
         &[Rule::NoArguments, Rule::NoImageQueries],
         |func, l| {
-            let interface = lower_args::run(func, l.kernel, &l.access, &l.images, l.target)?;
+            let interface = lower_args(func, l)?;
             l.interface = Some(KernelInterface {
                 uses_subgroups: l.collective,
                 guarded: l.guarded,
@@ -196,22 +200,22 @@ pub static VULKAN: &[Step] = &[
 /// The passes from there to what code for processors is made of: memory has addresses, except that
 /// of work-items.
 pub static NATIVE: &[Step] = &[
-    needed("lower_images", &[Rule::NoImageAccess], |func, l| {
+    of_kernel(needed("lower_images", &[Rule::NoImageAccess], |func, l| {
         l.images = lower_images::run(func, l.kernel, l.target)?;
         Ok(true)
-    }),
-    needed("lower_printf", &[Rule::NoPrintf], |func, l| {
+    })),
+    of_kernel(needed("lower_printf", &[Rule::NoPrintf], |func, l| {
         let (sites, variables) = (&l.program.printfs, &l.program.globals);
         l.printfs = lower_printf::run(func, sites, variables)?;
         Ok(true)
-    }),
-    only_if(
+    })),
+    of_kernel(only_if(
         needed("lower_group", &[Rule::NoWorkGroupOperations], |func, l| {
             lower_group::run(func, &mut l.reached.globals, l.target)?;
             Ok(true)
         }),
         |_, l| l.collective,
-    ),
+    )),
     only_if(
         needed("wide_range", &[], |func, _| wide_range::run(func)),
         |_, l| l.target.wide_range,
@@ -241,7 +245,11 @@ pub static NATIVE: &[Step] = &[
         "lower_args",
         &[Rule::NoArguments, Rule::NoImageQueries],
         |func, l| {
-            let interface = lower_args::run(func, l.kernel, &l.access, &l.images, l.target)?;
+            if l.is_callee {
+                l.implicits.extend(lower_args::used_implicits(func));
+                return Ok(false);
+            }
+            let interface = lower_args(func, l)?;
             l.interface = Some(KernelInterface {
                 uses_subgroups: l.collective,
                 ..interface
@@ -260,17 +268,20 @@ pub static NATIVE: &[Step] = &[
         Ok(true)
     }),
     needed("lower_private", &[Rule::NoPrivatePointers], |func, l| {
-        interface(l)?.private_size = lower_private::run(func)?;
+        l.private_size = l.private_size.saturating_add(lower_private::run(func)?);
+        if !l.is_callee {
+            interface(l)?.private_size = l.private_size;
+        }
         Ok(true)
     }),
     CleanUp,
     optional("contract", |func, l| {
         Ok(contract::run(func, l.target) && dce::run(func))
     }),
-    needed("local_size", &[], |func, l| {
+    of_kernel(needed("local_size", &[], |func, l| {
         interface(l)?.local_size = native::locals(&l.reached.globals, func)?.bytes;
         Ok(false)
-    }),
+    })),
 ];
 
 type Run = fn(&mut Function, &mut Lowering) -> Result<bool>;
@@ -280,6 +291,7 @@ const fn needed(name: &'static str, leaves: &'static [Rule], run: Run) -> Step {
     Step::Pass(Pass {
         name,
         needed: true,
+        callees: true,
         when: |_, _| true,
         run,
         leaves,
@@ -291,6 +303,7 @@ const fn optional(name: &'static str, run: Run) -> Step {
     Step::Pass(Pass {
         name,
         needed: false,
+        callees: true,
         when: |_, _| true,
         run,
         leaves: &[],
@@ -305,10 +318,31 @@ const fn only_if(step: Step, when: fn(&Function, &Lowering) -> bool) -> Step {
     }
 }
 
+/// Leaves a pass out for the functions that a kernel calls.
+const fn of_kernel(step: Step) -> Step {
+    match step {
+        Step::Pass(pass) => Step::Pass(Pass {
+            callees: false,
+            ..pass
+        }),
+        Step::CleanUp => step,
+    }
+}
+
 fn interface<'l>(l: &'l mut Lowering) -> Result<&'l mut KernelInterface> {
     l.interface
         .as_mut()
         .ok_or_else(|| LowerError::internal("lower_args was left out"))
+}
+
+fn lower_args(func: &mut Function, l: &Lowering) -> Result<KernelInterface> {
+    let found = lower_args::Found {
+        access: &l.access,
+        images: &l.images,
+        implicits: &l.implicits,
+        looking: &l.looking,
+    };
+    lower_args::run(func, l.kernel, found, l.target)
 }
 
 fn lower_local_memory(func: &mut Function, l: &mut Lowering) -> Result<bool> {

@@ -2,7 +2,8 @@
 //! they leave for later ones.
 
 use crate::analysis::arg_access::ArgAccess;
-use crate::interface::KernelInterface;
+use crate::analysis::waits::Looking;
+use crate::interface::{Implicit, KernelInterface};
 use crate::ir::module::{EntryPoint, Module, PrintfSite};
 use crate::passes::lower_globals::Layout;
 use crate::passes::lower_images::Descriptors;
@@ -26,6 +27,16 @@ pub struct Lowering<'a> {
     pub images: Descriptors,
     /// Set by `lower_printf`: the printf sites by the index in printf records.
     pub printfs: Vec<PrintfSite>,
+    /// Set while a pass runs on a function that the kernel calls. These come before the kernel.
+    pub is_callee: bool,
+    /// The ones of them in which a work-item looks at what others have written.
+    pub looking: Looking,
+    /// The implicit arguments that these use.
+    pub implicits: Vec<Implicit>,
+    /// Bytes of private memory of all functions.
+    pub private_size: u32,
+    /// Set if one of them reaches memory through pointers that come from memory.
+    pub indirect: bool,
     /// Set if the kernel has collective operations.
     pub collective: bool,
     /// Set by `guard_range`: work-items beyond the ND-range end at once.
@@ -52,6 +63,11 @@ impl<'a> Lowering<'a> {
             access: ArgAccess::default(),
             images: Descriptors::default(),
             printfs: Vec::new(),
+            is_callee: false,
+            looking: Looking::default(),
+            implicits: Vec::new(),
+            private_size: 0,
+            indirect: false,
             collective: false,
             guarded: false,
             interface: None,

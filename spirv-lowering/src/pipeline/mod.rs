@@ -1,7 +1,7 @@
 //! From a linked module to Vulkan SPIR-V.
 //!
 //! ```text
-//! extract: a copy of what the kernel reaches, with native built-ins   -> share_calls: one function, inlined
+//! extract: a copy of what the kernel reaches, with native built-ins   -> share_calls: calls inlined, large functions once
 //!   -> lists::SHARED   -> lists::VULKAN   -> emit
 //! ```
 //! The passes are data ([`lists`]); how one is run stands in [`pass`], what they hand on to one another in [`lowering`]. A large
@@ -20,7 +20,8 @@ use crate::ir::function::Function;
 use crate::ir::module::{Global, Module, PrintfSite};
 use crate::ir::op::Op;
 use crate::options::Options;
-use crate::passes::{lower_builtins, lower_globals, share_calls};
+use crate::passes::share_calls::{self, WithCallees};
+use crate::passes::{lower_builtins, lower_globals};
 use crate::target::Target;
 use form::Form;
 use lowering::Lowering;
@@ -29,6 +30,9 @@ use pass::Runner;
 /// The words of SPIR-V from which on a form with shared functions is tried too. Compilers handle
 /// fewer words fast enough.
 const MANY_WORDS: usize = 150_000;
+
+/// The same of a form with functions that are called, which costs less.
+const MANY_WORDS_FOR_CALLS: usize = 50_000;
 
 /// A lowered kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,32 +154,47 @@ fn lower_kernel(
         extract(module, kernel.func, target, runner.options)
     })?;
     let layout = lower_globals::layout(module)?;
+    let limits = match runner.options.one_copy_from {
+        Some(min_size) => share_calls::Limits {
+            budget: 0,
+            min_size,
+            ..Default::default()
+        },
+        None => share_calls::Limits::default(),
+    };
     let forms = runner.time("inline", |_| {
-        share_calls::run(&reached, kernel.func, &share_calls::Limits::default())
+        share_calls::run(&reached, kernel.func, &limits, target.native)
     })?;
-    let begin = |runner: &mut Runner, func: Function, reached: Module| {
+    let begin = |runner: &mut Runner, func: WithCallees, reached: Module| {
         let lowering = Lowering::new(target, module, kernel, &layout, reached);
         Form::begin(runner, func, lowering)
     };
-    let (inlined, shared) = match (forms.inlined, forms.shared) {
-        (Some(inlined), Some(shared)) => (inlined, shared),
-        (inlined, shared) => {
-            let func = inlined.or(shared);
+    let inlined = forms.inlined.map(WithCallees::none);
+    let (inlined, divided) = match (inlined, forms.divided) {
+        (Some(inlined), Some(divided)) if runner.options.one_copy_from.is_none() => {
+            (inlined, divided)
+        }
+        (inlined, divided) => {
+            let func = divided.or(inlined);
             let func = func.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
             return Ok(begin(&mut runner, func, reached)?.end(&mut runner)?.0);
         }
     };
+    let many = match divided.callees.is_empty() {
+        true => MANY_WORDS,
+        false => MANY_WORDS_FOR_CALLS,
+    };
     let inlined = begin(&mut runner, inlined, reached.clone())?;
     let estimate = inlined.words();
-    let (lowered, words, (other, words_of_other)) = if estimate <= MANY_WORDS {
+    let (lowered, words, (other, words_of_other)) = if estimate <= many {
         let (lowered, words) = inlined.end(&mut runner)?;
-        if words <= MANY_WORDS {
+        if words <= many {
             return Ok(lowered);
         }
-        let other = begin(&mut runner, shared, reached)?.end(&mut runner)?;
+        let other = begin(&mut runner, divided, reached)?.end(&mut runner)?;
         (lowered, words, other)
     } else {
-        let other = begin(&mut runner, shared, reached)?.end(&mut runner)?;
+        let other = begin(&mut runner, divided, reached)?.end(&mut runner)?;
         // The rest of the way does not make it half as large.
         if other.1 < estimate / 4 {
             return Ok(other.0);

@@ -16,6 +16,8 @@ pub struct Pass {
     pub name: &'static str,
     /// Set if a kernel cannot be lowered without it.
     pub needed: bool,
+    /// Set if it runs for the functions that a kernel calls, too.
+    pub callees: bool,
     /// Returns true for the kernels and targets that it runs for.
     pub when: fn(&Function, &Lowering) -> bool,
     /// Runs the pass. It returns false if it changed nothing.
@@ -62,10 +64,13 @@ impl<'o, 'a> Runner<'o, 'a> {
         }
     }
 
-    /// Starts with another function.
-    pub fn begin(&mut self, func: &Function) -> Result<()> {
+    /// Starts with another function. `has_calls`: calls of functions are kept.
+    pub fn begin(&mut self, func: &Function, has_calls: bool) -> Result<()> {
         self.progress = Progress {
-            rules: vec![Rule::NoCalls],
+            rules: match has_calls {
+                true => Vec::new(),
+                false => vec![Rule::NoCalls],
+            },
             changed: true,
         };
         self.after("inline", func)
@@ -99,15 +104,21 @@ impl<'o, 'a> Runner<'o, 'a> {
     }
 
     fn pass(&mut self, pass: &Pass, func: &mut Function, lowering: &mut Lowering) -> Result<()> {
+        if lowering.is_callee && !pass.callees {
+            return Ok(());
+        }
+        // Functions that are called keep their parameters.
+        let holds = |rule: &&Rule| !lowering.is_callee || **rule != Rule::NoArguments;
+        let rules: Vec<Rule> = pass.leaves.iter().filter(holds).copied().collect();
         if !(pass.when)(func, lowering) {
-            self.progress.rules.extend(pass.leaves);
+            self.progress.rules.extend(rules);
             return Ok(());
         }
         if !self.options.admits(pass.name, pass.needed) {
             return Ok(());
         }
         self.progress.changed |= self.time(pass.name, |_| (pass.run)(func, lowering))?;
-        self.progress.rules.extend(pass.leaves);
+        self.progress.rules.extend(rules);
         self.after(pass.name, func)
     }
 

@@ -15,7 +15,7 @@ use crate::ir::module::Module;
 use crate::ir::print::raw;
 use crate::ir::verify::verify_module;
 use crate::options::Options;
-use crate::passes;
+use crate::passes::{self, share_calls::WithCallees};
 use crate::program::Program;
 use crate::target::{subgroup, FloatCaps, Quirks, Target};
 use std::hash::{Hash, Hasher};
@@ -342,13 +342,14 @@ fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
             min_size: 1,
             calls_squared,
         };
-        passes::share_calls::run(&case.module, kernel, &limits).map_err(|e| e.to_string())
+        passes::share_calls::run(&case.module, kernel, &limits, false).map_err(|e| e.to_string())
     };
+    let shared = |divided: Option<WithCallees>| divided.map(|divided| divided.kernel);
     let forms = share(usize::MAX)?;
     for (name, func) in [
         ("share_calls (inlined)", forms.inlined),
-        ("share_calls", forms.shared),
-        ("share_calls (carried)", share(0)?.shared),
+        ("share_calls", shared(forms.divided)),
+        ("share_calls (carried)", shared(share(0)?.divided)),
     ] {
         if let Some(func) = func {
             let mut module = case.module.clone();

@@ -165,7 +165,13 @@ fn interface(module: &Module) -> Result<KernelInterface, String> {
     let kernel = module.kernels.first().ok_or("no kernel")?;
     let mut func = module.functions[kernel.func].clone();
     let (access, images) = (ArgAccess::default(), Descriptors::default());
-    lower_args::run(&mut func, kernel, &access, &images, &Target::full()).map_err(|e| e.to_string())
+    let found = lower_args::Found {
+        access: &access,
+        images: &images,
+        implicits: &[],
+        looking: &Default::default(),
+    };
+    lower_args::run(&mut func, kernel, found, &Target::full()).map_err(|e| e.to_string())
 }
 
 fn is_guarded(func: &Function) -> bool {

@@ -10,6 +10,7 @@
 mod launch;
 
 use spirv_lowering::analysis::arg_access;
+use spirv_lowering::analysis::waits::Looking;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{self, Error, Memory, Options, Region, Scalar};
@@ -63,7 +64,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "narrow_uses" => Pass::Function(passes::narrow_uses::run),
         "narrow_params" => Pass::Function(passes::narrow_params::run),
         "mem2reg" => Pass::Function(passes::mem2reg::run),
-        "release_locks" => Pass::Function(passes::release_locks::run),
+        "release_locks" => Pass::Function(|f| passes::release_locks::run(f, &Looking::default())),
         "separate_loops" => Pass::Function(passes::separate_loops::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
@@ -227,7 +228,13 @@ fn arguments(
     let func = &mut module.functions[func];
     let access = arg_access::analyse(func);
     let images = passes::lower_images::run(func, &kernel, target).map_err(|e| e.to_string())?;
-    passes::lower_args::run(func, &kernel, &access, &images, target).map_err(|e| e.to_string())
+    let found = passes::lower_args::Found {
+        access: &access,
+        images: &images,
+        implicits: &[],
+        looking: &Looking::default(),
+    };
+    passes::lower_args::run(func, &kernel, found, target).map_err(|e| e.to_string())
 }
 
 /// Describes the arguments of an interface.
@@ -259,9 +266,9 @@ fn share(module: &mut Module, func: FuncId, calls_squared: usize) -> Result<(), 
         min_size: 1,
         calls_squared,
     };
-    let forms = passes::share_calls::run(module, func, &limits);
-    let shared = forms.map_err(|e| e.to_string())?.shared;
-    let shared = shared.ok_or("nothing is shared")?;
+    let forms = passes::share_calls::run(module, func, &limits, false);
+    let shared = forms.map_err(|e| e.to_string())?.divided;
+    let shared = shared.ok_or("nothing is shared")?.kernel;
     module.functions[func] = Function {
         name: module.functions[func].name.clone(),
         ..shared

@@ -147,8 +147,14 @@ fn block(
     Ok(Block { push, args })
 }
 
-/// Launches the kernel and gives what is in its buffers and program-scope variables.
-pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<Vec<u8>>, String> {
+/// Launches the kernel and gives what is in its buffers and program-scope variables. `one_copy`:
+/// functions that are called twice have one copy.
+pub fn run(
+    device: &Arc<dyn Device>,
+    case: &Case,
+    one_copy: bool,
+    trace: &Trace,
+) -> Result<Vec<Vec<u8>>, String> {
     let image = |arg: &CaseArg| matches!(arg, CaseArg::Image { .. });
     if case.args.iter().any(image) {
         return Err("unsupported: images".to_owned());
@@ -162,6 +168,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         correctly_rounded_divide_sqrt: true,
         verify: true,
         library: Some(builtin_library::get()?),
+        one_copy_from: one_copy.then_some(1),
         ..Options::default()
     };
     let lowered = program

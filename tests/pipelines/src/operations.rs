@@ -141,7 +141,7 @@ pub fn compare(device: &Arc<dyn Device>, seed: u64, count: &mut Count) -> Result
         }
         let operations = Operations::new(ty, list, GROUPS, seed);
         let wanted = wanted(&operations.case, target.subgroup_size)?;
-        let got = launch::run(device, &operations.case, &Trace(None))?;
+        let got = launch::run(device, &operations.case, false, &Trace(None))?;
         let (Some((want, unknown)), Some(got)) = (wanted.buffers.first(), got.first()) else {
             return Err("no buffer of results".to_owned());
         };

@@ -105,6 +105,10 @@ fn every_operation_round_trips() {
         Op::Group(GroupOp::ExclusiveScan(GroupArith::LogicalXor), scope),
         Op::Implicit(Implicit::GroupOffset, 2),
         Op::ArgLoad(64),
+        Op::Own {
+            offset: 8,
+            size: 64,
+        },
         Op::SpecSize(17),
         Op::ImageRead(Texel::Float),
         Op::ImageWrite(Texel::Unsigned),

@@ -446,6 +446,12 @@ pub(super) fn check(
             texel_access(&args[..3], &args[3..], &[], slot.texel)
         }
         Hw(_) | SpecSize(_) => given(args, results, Type::I32, "result is no i32"),
+        Own { .. } => given(
+            args,
+            results,
+            Type::Ptr(Space::Global),
+            "result is no ptr.global",
+        ),
         Implicit(which, component) => implicit(which, component, args, results),
         ArgLoad(_) => {
             arity(args, results, 0, results.len())?;

@@ -15,6 +15,8 @@ pub struct Variables<'a> {
     uniform: &'a SecondaryMap<Var, bool>,
     /// The offsets in the frame; None: on the stack.
     frame: Option<&'a SecondaryMap<Var, u32>>,
+    /// The offset in the frame of memory that work-items have of their own.
+    pub own: u32,
     /// Variables on the stack.
     slots: SecondaryMap<Var, Option<Operand>>,
 }
@@ -23,10 +25,12 @@ impl<'a> Variables<'a> {
     pub fn new(
         uniform: &'a SecondaryMap<Var, bool>,
         frame: Option<&'a SecondaryMap<Var, u32>>,
+        own: u32,
     ) -> Self {
         Self {
             uniform,
             frame,
+            own,
             slots: SecondaryMap::new(),
         }
     }

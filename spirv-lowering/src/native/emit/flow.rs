@@ -201,6 +201,7 @@ impl Emitter<'_> {
                 self.llvm.put(&number, &next);
             }
         }
+        self.give_back(block, cx)?;
         let done = self.flow.done.unwrap_or(cx.end);
         self.llvm.jump(match self.classes.is_soft_return(block) {
             true => cx.end,

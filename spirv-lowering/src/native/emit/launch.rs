@@ -10,10 +10,10 @@ use crate::native::llvm::{LlvmType, Operand};
 use crate::native::{layout, Locals, Packing};
 
 /// Parameters of the function of a region.
-const LAUNCH: Operand = Operand::named(LlvmType::PTR, "launch");
+pub(super) const LAUNCH: Operand = Operand::named(LlvmType::PTR, "launch");
 pub(super) const LOCAL: Operand = Operand::named(LlvmType::PTR, "local");
 /// The numbers of the work-group; where groups are lanes, of the first.
-const GROUP: [Operand; 3] = ids(["gx", "gy", "gz"]);
+pub(super) const GROUP: [Operand; 3] = ids(["gx", "gy", "gz"]);
 /// The local ids of lane 0; in linear packs vectors.
 pub(super) const ITEM: [&str; 3] = ["x", "y", "z"];
 /// The linear local id of lane 0.

@@ -2,6 +2,7 @@
 
 mod access;
 mod arrays;
+mod calls;
 mod collective;
 mod flow;
 mod lanes;
@@ -14,16 +15,18 @@ mod slots;
 mod texels;
 mod values;
 
+use super::calls::{Callee, Callees};
 use super::classes::Classes;
 use super::llvm::{Builder, Cast, Declarations, Label, LlvmType, Operand};
 use super::tree::Tree;
-use super::{Packing, Region, Shape};
+use super::{Piece, Shape};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, SecondaryMap, Value, Var};
 use crate::ir::function::Function;
 use crate::ir::op::IntCond;
 use crate::ir::types::Type;
 use arrays::Variables;
+use calls::Results;
 use flow::Flow;
 pub use launch::Launch;
 use rustc_hash::FxHashSet;
@@ -63,45 +66,81 @@ struct Emitter<'a> {
     flow: Flow,
     variables: Variables<'a>,
     launch: &'a Launch<'a>,
+    callees: &'a Callees,
+    /// Where functions that are called store their results, and its bytes so far.
+    area: Option<Operand>,
+    area_bytes: u32,
+    /// The results of the function, if it is called.
+    results: Results,
 }
 
-/// Emits a region as a function for all packs of a work-group. `several`: it returns the number of
-/// the region that follows. `frame`: the offsets of variables in a frame; they are on the stack if
-/// there is none.
+/// The purpose of a function.
+pub enum Role<'a> {
+    /// A region of the kernel with its name, for all packs of a work-group. `several`: it returns the number of the region
+    /// that follows.
+    #[allow(missing_docs)]
+    Region { head: String, several: bool },
+    /// A function that is called for the lanes of a mask.
+    Callee(&'a Callee),
+}
+
+/// Where memory lies in the frame of a pack.
+#[derive(Clone, Copy)]
+pub struct Frame<'a> {
+    /// The offsets of variables; they are on the stack if there are none.
+    pub offsets: Option<&'a SecondaryMap<Var, u32>>,
+    /// The offset of memory that work-items have of their own.
+    pub own: u32,
+}
+
+/// Writes a piece as a function.
 pub fn function(
-    region: &Region,
-    name: &str,
-    several: bool,
-    frame: Option<&SecondaryMap<Var, u32>>,
+    piece: &Piece,
+    role: &Role,
+    callees: &Callees,
+    frame: Frame,
     launch: &Launch<'_>,
     shape: Shape,
     declarations: &mut Declarations,
 ) -> Result<String> {
-    let tree = Tree::new(&region.func)?;
+    let Piece {
+        region,
+        tree,
+        classes,
+    } = piece;
     let of_one_lane = Classes::of_one_lane(tree.constructs.len());
-    let classes = match shape.packing {
-        Packing::Alone => Classes::of_one_lane(tree.constructs.len()),
-        packing => Classes::new(&region.func, &tree, packing, &region.uniform),
-    };
     let mut wanted = FxHashSet::default();
     // What must lie in slots is known once it was tried without.
     for _ in 0..2 {
         let mut emitter = Emitter {
             llvm: Builder::new(declarations),
             func: &region.func,
-            tree: &tree,
-            classes: &classes,
+            tree,
+            classes,
             of_one_lane: &of_one_lane,
             shape,
             places: Places::new(wanted.clone()),
             flow: Flow::new(tree.constructs.len()),
-            variables: Variables::new(&region.uniform, frame),
+            variables: Variables::new(&region.uniform, frame.offsets, frame.own),
             launch,
+            callees,
+            area: None,
+            area_bytes: 0,
+            results: Results::default(),
         };
-        emitter.packs(several)?;
+        let head = match role {
+            Role::Region { head, several } => {
+                emitter.packs(*several)?;
+                head.clone()
+            }
+            Role::Callee(callee) => emitter.body(callee)?,
+        };
+        if let Some(area) = emitter.area.take() {
+            emitter.llvm.set_area(&area, emitter.area_bytes);
+        }
         let missing = emitter.places.missing();
         if missing.is_empty() {
-            return emitter.llvm.finish(name);
+            return emitter.llvm.finish(&head);
         }
         wanted.extend(missing);
     }
@@ -111,6 +150,12 @@ pub fn function(
 }
 
 impl Emitter<'_> {
+    /// Returns the area for the results of calls.
+    fn area(&mut self) -> Operand {
+        let llvm = &mut self.llvm;
+        self.area.get_or_insert_with(|| llvm.area()).clone()
+    }
+
     /// Returns the vector type for a type.
     fn vec(&self, ty: impl Into<LlvmType>) -> LlvmType {
         ty.into().vector(self.shape.lanes)

@@ -1,6 +1,7 @@
 //! Instructions that only compute: for one lane or for all of them at once.
 
 use super::launch::LOCAL;
+use super::packs::OWN;
 use super::slots::Lanes;
 use super::{Context, Emitter};
 use crate::error::{LowerError, Result};
@@ -24,6 +25,13 @@ impl Emitter<'_> {
                 Ok(())
             }
             Op::Hw(var) => self.hw(var, data.results[0], cx),
+            Op::Own { offset, size } => {
+                let start = self.variables.own.saturating_add(offset);
+                let first = self.llvm.offset(&OWN, &Operand::i64(start.into()));
+                let all = self.spread(&first, size.into());
+                self.define(data.results[0], Lanes::Affine { first, all }, cx);
+                Ok(())
+            }
             Op::Implicit(which, i) => self.implicit(which, i, data.results[0], cx),
             Op::ArgLoad(offset) => {
                 for (i, &result) in data.results.iter().enumerate() {
@@ -53,6 +61,7 @@ impl Emitter<'_> {
                 self.texel(inst, cx)
             }
             Op::Group(op, _) => self.collective(op, inst, cx),
+            Op::Call(id) => self.call(id, inst, cx),
             Op::Fence { mem, order, .. } => {
                 self.fence(mem, order);
                 Ok(())

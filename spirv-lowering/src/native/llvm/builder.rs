@@ -662,6 +662,25 @@ impl<'a> Builder<'a> {
         self.def(result, true, format_args!("call {result} @{name}({args})"))
     }
 
+    /// Calls a function of the same module that has no result.
+    pub fn call_own_void(&mut self, name: fmt::Arguments<'_>, args: &[Operand]) {
+        let args = List(args.iter().map(Operand::typed));
+        self.line(true, format_args!("call void @{name}({args})"));
+    }
+
+    /// Creates an area on the stack, of which the size is known later ([`Self::set_area`]).
+    pub fn area(&mut self) -> Operand {
+        self.forward(LlvmType::PTR)
+    }
+
+    /// Sets the size of an area in bytes.
+    pub fn set_area(&mut self, address: &Operand, bytes: u32) {
+        let _ = writeln!(
+            self.slots,
+            "  {address} = alloca [{bytes} x i8], align {STACK_ALIGN}"
+        );
+    }
+
     /// Calls an intrinsic whose operands and result have one type.
     pub fn intrinsic(&mut self, name: &str, args: &[&Operand]) -> Operand {
         let ty = args.first().map_or(LlvmType::BIT, |arg| arg.ty());

@@ -271,14 +271,12 @@ fn overlap(
     }
 }
 
-/// Passes the parts by value at the calls in another function. Returns `None` if that is impossible
-/// at a call.
-pub(super) fn rewrite_caller(
-    func: &mut Function,
-    callee: FuncId,
-    plan: &ByValueParams,
-) -> Option<()> {
-    // Check first.
+/// Returns true if the parts can be passed by value at the calls in another function.
+pub(super) fn fits_caller(func: &Function, callee: FuncId, plan: &ByValueParams) -> bool {
+    check_caller(func, callee, plan).is_some()
+}
+
+fn check_caller(func: &Function, callee: FuncId, plan: &ByValueParams) -> Option<()> {
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
@@ -310,6 +308,17 @@ pub(super) fn rewrite_caller(
             }
         }
     }
+    Some(())
+}
+
+/// Passes the parts by value at the calls in another function. Returns `None` if that is impossible
+/// at a call.
+pub(super) fn rewrite_caller(
+    func: &mut Function,
+    callee: FuncId,
+    plan: &ByValueParams,
+) -> Option<()> {
+    check_caller(func, callee, plan)?;
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         if data.op != Op::Call(callee) {

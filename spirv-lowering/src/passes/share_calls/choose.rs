@@ -1,11 +1,12 @@
-//! Chooses the functions to share: from the call graph below a kernel with sizes, by the
-//! instructions saved.
+//! Chooses the functions of which there is one copy: from the call graph below a kernel with sizes,
+//! by the instructions saved.
 
+use crate::analysis::waits::{self, Looking};
 use crate::error::Result;
 use crate::ir::entity::{Entity, FuncId};
 use crate::ir::module::Module;
 use crate::ir::op::{Effect, Op};
-use crate::ir::types::Type;
+use crate::ir::types::{Space, Type};
 use crate::passes::inline::{callees, with_body};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -37,18 +38,53 @@ impl Default for Limits {
 /// The instructions that are worth sharing a function in a kernel of any size.
 const WORTH_A_COPY: u64 = 20_000;
 
+/// The size of a call of a function that is kept: its operands and results pass through registers
+/// and the stack.
+const CALL: u64 = 60;
+
+/// The size from which on a function of a large kernel is kept though it is called once: compilers
+/// take more time for one large function than for two that are half as large.
+const LARGE: u64 = 4_000;
+
+/// The form that one copy of a function takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Code within the kernel that its calls jump to and that jumps back.
+    Shared,
+    /// A function that is called.
+    Called,
+}
+
 /// The call graph below a kernel with sizes.
 pub(super) struct Graph {
     /// Callees before callers; the kernel last.
     pub order: Vec<FuncId>,
     own: FxHashMap<FuncId, u64>,
     calls: FxHashMap<FuncId, Vec<(FuncId, u64)>>,
+    /// Functions that stay inlined.
     convergent: FxHashSet<FuncId>,
+}
+
+/// Returns true if a function with the operation cannot have that form.
+fn excludes(form: Form, module: &Module, op: Op) -> bool {
+    if op.effect() == Effect::Convergent || matches!(op, Op::ImageAt(_) | Op::SamplerAt) {
+        return true;
+    }
+    // The sites of printf and the layout of local memory are those of the kernel.
+    form == Form::Called
+        && match op {
+            Op::Printf(_) | Op::ImageNumber => true,
+            Op::GlobalAddr(id) => {
+                let global = module.globals.get(id);
+                global.is_none_or(|global| global.space == Some(Space::Local))
+            }
+            _ => false,
+        }
 }
 
 impl Graph {
     /// Builds the graph of the functions that a kernel reaches.
-    pub fn new(module: &Module, kernel: FuncId) -> Result<Self> {
+    pub fn new(module: &Module, kernel: FuncId, form: Form) -> Result<Self> {
         let mut graph = Self {
             order: Vec::new(),
             own: FxHashMap::default(),
@@ -71,7 +107,19 @@ impl Graph {
             let id = *id;
             stack.pop();
             let func = &module.functions[id];
-            if func.params.contains(&Type::Handle) {
+            let generic = Type::Ptr(Space::Generic);
+            let private = Type::Ptr(Space::Private);
+            let unfit = match form {
+                Form::Shared => func.params.contains(&Type::Handle),
+                // Where a work-item may wait must be known in the kernel.
+                Form::Called if waits::may_wait(func, &Looking::default()) => true,
+                Form::Called => {
+                    let is_unfit = |ty: &Type| *ty == generic || *ty == Type::Handle;
+                    func.params.iter().any(is_unfit)
+                        || func.results.iter().any(|ty| is_unfit(ty) || *ty == private)
+                }
+            };
+            if unfit {
                 graph.convergent.insert(id);
             }
             let mut own = 0;
@@ -87,9 +135,7 @@ impl Graph {
                                 graph.convergent.insert(id);
                             }
                         }
-                        op if op.effect() == Effect::Convergent
-                            || matches!(op, Op::ImageAt(_) | Op::SamplerAt) =>
-                        {
+                        op if excludes(form, module, op) => {
                             graph.convergent.insert(id);
                         }
                         _ => {}
@@ -143,6 +189,47 @@ impl Graph {
     pub fn inlined_size(&self) -> u64 {
         let (size, _) = self.measure(&FxHashSet::default(), 0);
         self.order.last().map_or(0, |kernel| size[kernel])
+    }
+
+    /// Makes a function stay inlined.
+    pub fn exclude(&mut self, id: FuncId) {
+        self.convergent.insert(id);
+    }
+
+    /// Returns the functions to keep: those of some size that have several copies otherwise. What
+    /// stays inlined in several places is small, so that a kernel grows with its source.
+    pub fn keep(&self, limits: &Limits) -> FxHashSet<FuncId> {
+        let mut kept = FxHashSet::default();
+        let Some(&kernel) = self.order.last() else {
+            return kept;
+        };
+        let mut copies: FxHashMap<FuncId, u64> = FxHashMap::default();
+        for (i, id) in self.order.iter().rev().enumerate() {
+            // One that is not kept has a single copy, or is small.
+            let mine = match i > 0 && self.convergent.contains(id) {
+                true => copies.get(id).copied().unwrap_or(0),
+                false => 1,
+            };
+            for (callee, n) in &self.calls[id] {
+                let entry = copies.entry(*callee).or_default();
+                *entry = entry.saturating_add(mine.saturating_mul(*n));
+            }
+        }
+        let mut sizes: FxHashMap<FuncId, u64> = FxHashMap::default();
+        for id in &self.order {
+            let calls = self.calls[id].iter();
+            let size = calls.fold(self.own[id], |size, (callee, n)| {
+                size.saturating_add(sizes.get(callee).unwrap_or(&CALL).saturating_mul(*n))
+            });
+            let several = copies.get(id).is_some_and(|&copies| copies > 1);
+            let least = if several { limits.min_size } else { LARGE };
+            if size >= least && *id != kernel && !self.convergent.contains(id) {
+                kept.insert(*id);
+            } else {
+                sizes.insert(*id, size);
+            }
+        }
+        kept
     }
 
     /// Returns the functions to share.

@@ -1,6 +1,7 @@
-//! Inlines all calls, with one copy of large functions.
+//! Inlines calls, with one copy of large functions.
 //!
-//! Everything must become one function. Where inlining every call would make it too large
+//! Where the target has calls, large functions stay functions ([`keep`]). Elsewhere everything must
+//! become one function. Where inlining every call would make it too large
 //! (cryptographic kernels call block functions of thousands of instructions from dozens of places,
 //! and drivers take minutes over millions of instructions), a large function gets *one* copy in the
 //! kernel that all its call sites share: they jump to it with their arguments and their number, and
@@ -26,9 +27,11 @@
 //! or precede a barrier or another collective operation. Images must be known at compile time, so
 //! no function is shared that takes one. Whatever does not fit these rules is inlined as usual.
 
+mod addressed;
 mod by_value;
 mod carry;
 mod choose;
+mod keep;
 mod spaces;
 
 pub use choose::Limits;
@@ -43,15 +46,40 @@ use crate::ir::function::{Edge, Function, Terminator, Values};
 use crate::ir::module::Module;
 use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
-use choose::Graph;
+use choose::{Form, Graph};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A kernel as one function without calls, in up to two forms.
-pub struct OneFunction {
+/// A kernel and the functions that it calls.
+#[derive(Debug, Clone, Default)]
+pub struct WithCallees {
+    /// The kernel.
+    pub kernel: Function,
+    /// The functions, callees before callers, by the numbers that calls have for them.
+    pub callees: Vec<(FuncId, Function)>,
+}
+
+impl WithCallees {
+    /// Creates a kernel without calls.
+    pub fn none(kernel: Function) -> Self {
+        Self {
+            kernel,
+            callees: Vec::new(),
+        }
+    }
+
+    fn size(&self) -> usize {
+        let callees = self.callees.iter().map(|(_, func)| func.insts.len());
+        self.kernel.insts.len() + callees.sum::<usize>()
+    }
+}
+
+/// A kernel in up to two forms.
+pub struct Forms {
     /// The form with everything inlined, or `None` if it would be far larger than the other form.
     pub inlined: Option<Function>,
-    /// The form with large functions shared, or `None` if there are none or they cannot be shared.
-    pub shared: Option<Function>,
+    /// The form with one copy of large functions, or `None` if there are none or there cannot be
+    /// one.
+    pub divided: Option<WithCallees>,
 }
 
 /// The factor by which the inlined form may exceed the shared form in size before the clean-up of
@@ -62,32 +90,49 @@ const TIMES_AS_LARGE: usize = 8;
 /// read. It is not tried where it would have to be more.
 const TIMES_CLEANED: usize = 16;
 
-/// Makes the kernel one function without calls, within limits.
-pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
+/// Makes a kernel of its functions, within limits. `keeps`: the target has calls, which large
+/// functions are kept for; where that is impossible, and on other targets, they are shared.
+pub fn run(module: &Module, kernel: FuncId, limits: &Limits, keeps: bool) -> Result<Forms> {
     let kernel = with_body(module, kernel, None)?;
-    let graph = Graph::new(module, kernel)?;
-    let chosen = graph.choose(limits);
-    let shared = if chosen.is_empty() {
-        None
-    } else if spaces::concerns(module, &graph.order) {
-        let module = spaces::specialise(module, kernel)?;
-        let graph = Graph::new(&module, kernel)?;
-        match graph.choose(limits) {
-            chosen if chosen.is_empty() => None,
-            chosen => with_shared(&module, kernel, &graph, &chosen, limits)?,
-        }
-    } else {
-        with_shared(module, kernel, &graph, &chosen, limits)?
+    let graph = Graph::new(module, kernel, Form::Shared)?;
+    let kept = match keeps {
+        true => keep::run(module, kernel, limits)?,
+        false => None,
     };
-    let most = match &shared {
-        Some(shared) => limits.most.max(shared.insts.len() * TIMES_AS_LARGE),
+    let divided = match kept {
+        Some(kept) => Some(kept),
+        None => shared(module, kernel, &graph, limits)?.map(WithCallees::none),
+    };
+    let most = match &divided {
+        Some(divided) => limits.most.max(divided.size() * TIMES_AS_LARGE),
         None => usize::MAX,
     };
     let inlined = match graph.inlined_size() > most.saturating_mul(TIMES_CLEANED) as u64 {
         true => None,
         false => flatten(module, kernel, most, &mut clean)?,
     };
-    Ok(OneFunction { inlined, shared })
+    Ok(Forms { inlined, divided })
+}
+
+fn shared(
+    module: &Module,
+    kernel: FuncId,
+    graph: &Graph,
+    limits: &Limits,
+) -> Result<Option<Function>> {
+    let chosen = graph.choose(limits);
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    if !spaces::concerns(module, &graph.order) {
+        return with_shared(module, kernel, graph, &chosen, limits);
+    }
+    let module = spaces::specialise(module, kernel)?;
+    let graph = Graph::new(&module, kernel, Form::Shared)?;
+    match graph.choose(limits) {
+        chosen if chosen.is_empty() => Ok(None),
+        chosen => with_shared(&module, kernel, &graph, &chosen, limits),
+    }
 }
 
 fn with_shared(
