@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Returns the work on the payloads of those that are shared.
-fn work(semaphores: &[Ref<Semaphore>], signal: bool) -> Work {
+fn work(semaphores: &[&Ref<Semaphore>], signal: bool) -> Work {
     let list: SmallVec<_> = semaphores.iter().filter_map(|one| one.payload()).collect();
     match list.is_empty() {
         true => Work::Marker,
@@ -20,12 +20,23 @@ fn work(semaphores: &[Ref<Semaphore>], signal: bool) -> Work {
     }
 }
 
+/// Different semaphores.
+type Distinct<'a> = SmallVec<[&'a Ref<Semaphore>; 2]>;
+
 impl Object<Queue> {
-    /// Checks what both commands have in common.
-    fn check_semaphores(&self, semaphores: &[Ref<Semaphore>], wait: &[Ref<Event>]) -> ClResult {
+    /// Checks what both commands have in common. Returns the semaphores, each once.
+    fn check_semaphores<'a>(
+        &self,
+        semaphores: &'a [Ref<Semaphore>],
+        wait: &[Ref<Event>],
+    ) -> ClResult<Distinct<'a>> {
         let target = &self.target;
+        let mut distinct = Distinct::new();
         for semaphore in semaphores {
             semaphore.check(&target.context, &target.device)?;
+            if !distinct.iter().any(|known| Arc::ptr_eq(known, semaphore)) {
+                distinct.push(semaphore);
+            }
         }
         for event in wait {
             ensure!(
@@ -39,7 +50,7 @@ impl Object<Queue> {
                 "an event of the wait list has failed"
             );
         }
-        Ok(())
+        Ok(distinct)
     }
 
     /// Implements clEnqueueWaitSemaphoresKHR.
@@ -49,11 +60,11 @@ impl Object<Queue> {
         wait: &[Ref<Event>],
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
-        self.check_semaphores(semaphores, wait)?;
+        let semaphores = self.check_semaphores(semaphores, wait)?;
         let taken: SmallVec<[_; 2]> = semaphores.iter().map(|one| one.take()).collect();
         let signals = taken.iter().flatten().map(|taken| taken.event.clone());
         let wait: SmallVec<[_; 4]> = wait.iter().cloned().chain(signals).collect();
-        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_WAIT_KHR, work(semaphores, false));
+        let command = Command::new(cl::CL_COMMAND_SEMAPHORE_WAIT_KHR, work(&semaphores, false));
         let result = self.enqueue(command, &wait, false, want_event);
         if result.is_err() {
             for (semaphore, taken) in semaphores.iter().zip(taken) {
@@ -72,8 +83,8 @@ impl Object<Queue> {
         wait: &[Ref<Event>],
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
-        self.check_semaphores(semaphores, wait)?;
-        let work = work(semaphores, true);
+        let semaphores = self.check_semaphores(semaphores, wait)?;
+        let work = work(&semaphores, true);
         let command = Command::new(cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR, work);
         let event = self.enqueue(command, wait, false, true)?;
         let mut awaited = false;

@@ -413,6 +413,20 @@ fn released_without_signal() {
     }
 }
 
+/// A semaphore that a command names twice is signalled, and waited for, once.
+#[test]
+fn named_twice() {
+    for order in ORDERS {
+        let setup = Setup::with_queue(order);
+        let (one, other) = (Semaphore::new(&setup), Semaphore::new(&setup));
+        let list = [&one, &other, &one];
+        enqueue(true, &setup.queue, &list, &[]).expect("a signal");
+        let waited = enqueue(false, &setup.queue, &list, &[]).expect("a wait");
+        assert_eq!(wait_for(&waited), 0);
+        assert!(!one.is_signalled() && !other.is_signalled());
+    }
+}
+
 /// Everything may be given up with a wait for ever.
 #[test]
 fn abandoned() {

@@ -2,7 +2,7 @@
 //!
 //! The threads of a program have a [`State`] each, with one table of objects. Nobody holds it in a call that may wait.
 
-use super::calls::recorded;
+use super::calls::{recorded, semaphores};
 use crate::{call, code_name};
 use opencl_sys as sys;
 use std::collections::BTreeMap;
@@ -32,6 +32,8 @@ pub enum Kind {
     Event,
     /// A command buffer.
     CommandBuffer,
+    /// A semaphore.
+    Semaphore,
 }
 
 /// An object that lives: its handle, and the program's references.
@@ -147,6 +149,29 @@ unsafe impl Send for State {}
 /// Errors that the specification names outside of an entry point's list: in what it says of its arguments.
 const BESIDES: &str = "clCreateImage CL_INVALID_IMAGE_DESCRIPTOR";
 
+/// Errors of calls on semaphores.
+const OF_SEMAPHORES: &str = "\
+clCreateSemaphoreWithPropertiesKHR CL_INVALID_CONTEXT
+clCreateSemaphoreWithPropertiesKHR CL_INVALID_PROPERTY
+clCreateSemaphoreWithPropertiesKHR CL_INVALID_DEVICE
+clCreateSemaphoreWithPropertiesKHR CL_INVALID_VALUE
+clRetainSemaphoreKHR CL_INVALID_SEMAPHORE_KHR
+clReleaseSemaphoreKHR CL_INVALID_SEMAPHORE_KHR
+clGetSemaphoreInfoKHR CL_INVALID_SEMAPHORE_KHR
+clGetSemaphoreInfoKHR CL_INVALID_VALUE
+clEnqueueSignalSemaphoresKHR CL_INVALID_COMMAND_QUEUE
+clEnqueueSignalSemaphoresKHR CL_INVALID_SEMAPHORE_KHR
+clEnqueueSignalSemaphoresKHR CL_INVALID_CONTEXT
+clEnqueueSignalSemaphoresKHR CL_INVALID_VALUE
+clEnqueueSignalSemaphoresKHR CL_INVALID_EVENT_WAIT_LIST
+clEnqueueSignalSemaphoresKHR CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+clEnqueueWaitSemaphoresKHR CL_INVALID_COMMAND_QUEUE
+clEnqueueWaitSemaphoresKHR CL_INVALID_SEMAPHORE_KHR
+clEnqueueWaitSemaphoresKHR CL_INVALID_CONTEXT
+clEnqueueWaitSemaphoresKHR CL_INVALID_VALUE
+clEnqueueWaitSemaphoresKHR CL_INVALID_EVENT_WAIT_LIST
+clEnqueueWaitSemaphoresKHR CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST";
+
 /// Calls on command buffers: each has the errors of another entry point, and others.
 const RECORDED: [(&str, &str, &[&str]); 10] = [
     (
@@ -202,7 +227,7 @@ pub(super) fn listed(name: &str) -> impl Iterator<Item = &'static str> + '_ {
     let recorded = RECORDED.iter().find(|(known, ..)| *known == name);
     let of = recorded.map_or(name, |(_, of, _)| of);
     let all = include_str!("../../errors/specification.txt").lines();
-    let all = all.chain(BESIDES.lines());
+    let all = all.chain(BESIDES.lines()).chain(OF_SEMAPHORES.lines());
     let all = all.filter_map(move |line| {
         let mut words = line.split(' ');
         (words.next() == Some(of)).then(|| words.next()).flatten()
@@ -401,6 +426,7 @@ impl State {
             call!(clSVMFree(context, start));
         }
         recorded::end(&mut self);
+        semaphores::end(&mut self);
         kinds! {
             Kernel clGetKernelInfo CL_KERNEL_REFERENCE_COUNT clReleaseKernel;
             Program clGetProgramInfo CL_PROGRAM_REFERENCE_COUNT clReleaseProgram;

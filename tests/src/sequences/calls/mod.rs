@@ -6,6 +6,7 @@
 mod commands;
 mod objects;
 pub mod recorded;
+pub mod semaphores;
 mod shared;
 
 use crate::sequences::state::{Kind, State};
@@ -39,6 +40,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         commands::CALLS,
         shared::CALLS,
         recorded::CALLS,
+        semaphores::CALLS,
     ];
     all.into_iter().flatten()
 }
@@ -49,9 +51,10 @@ pub fn row(number: usize) -> &'static Row {
 }
 
 /// Whether a call is left out of programs with several threads: shared virtual memory is only to be used while it is there, which
-/// nobody could refuse and another thread could change.
+/// nobody could refuse and another thread could change; another thread could take the signal that a wait is to have.
 pub fn alone(number: usize) -> bool {
-    row(number).0.contains("SVM")
+    let name = row(number).0;
+    name.contains("SVM") || name.contains("Semaphore")
 }
 
 /// One of a list, the first for 0.

@@ -8,7 +8,7 @@ use std::ffi::{c_void, CStr};
 use std::ptr::{null, null_mut};
 
 /// A function of the platform; its type in the headers is optional.
-fn function<F: Copy>(state: &State, name: &CStr) -> F {
+pub(super) fn function<F: Copy>(state: &State, name: &CStr) -> F {
     let address = call!(clGetExtensionFunctionAddressForPlatform(
         state.platform,
         name.as_ptr()
@@ -23,7 +23,7 @@ macro_rules! recorded {
     ($s:expr, $name:literal: $type:ident($($arg:expr),*)) => {{
         let name = concat!($name, "\0").as_bytes();
         let name = CStr::from_bytes_with_nul(name).expect("a name");
-        match function::<sys::$type>($s, name) {
+        match crate::sequences::calls::recorded::function::<sys::$type>($s, name) {
             // SAFETY: what a program passes wrongly is what the driver has to refuse; all pointers are to what the call asks
             // for.
             Some(function) => unsafe { function($($arg),*) },
@@ -31,6 +31,8 @@ macro_rules! recorded {
         }
     }};
 }
+
+pub(super) use recorded;
 
 /// A list of sync points: none, some, and at times one that is not there.
 fn points(number: u32) -> Vec<u32> {
