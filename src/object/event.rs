@@ -29,7 +29,7 @@ use crate::util::blocking;
 use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
 use parking_lot::Condvar;
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -51,8 +51,8 @@ pub trait Owner: ContextQueue {
     fn measures(&self) -> bool;
     /// Makes the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
-    /// Notifies that an event which a pending command waits for has changed.
-    fn dependency_met(&self, command: u64);
+    /// Notifies that an event which these pending commands wait for has changed.
+    fn dependencies_met(&self, commands: &[u64]);
     /// Notifies that a host task is complete that pending commands may wait for.
     fn host_task_done(&self);
     /// Encodes pending commands that have become ready. Called through [`wake`] only.
@@ -219,13 +219,14 @@ impl Notifications {
     /// Notifies the dependents, has their queues look at them, and calls the callbacks, which may wait for those commands.
     pub fn run(self) {
         let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();
-        for dependent in self.dependents {
-            let Some(owner) = dependent.owner.upgrade() else {
-                continue;
-            };
-            owner.dependency_met(dependent.command);
-            let last = owners.last();
-            if !last.is_some_and(|last| Arc::ptr_eq(last, &owner)) {
+        let mut dependents = self.dependents.into_iter().peekable();
+        while let Some(first) = dependents.next() {
+            let mut commands: SmallVec<[u64; 4]> = smallvec![first.command];
+            while let Some(next) = dependents.next_if(|next| next.owner.ptr_eq(&first.owner)) {
+                commands.push(next.command);
+            }
+            if let Some(owner) = first.owner.upgrade() {
+                owner.dependencies_met(&commands);
                 owners.push(owner);
             }
         }

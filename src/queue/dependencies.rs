@@ -11,6 +11,9 @@ use crate::object::event::{Event, Owner, Readiness};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// Events that a command waits for until they are recorded (true: done).
+pub(super) type Awaited = SmallVec<[(Ref<Event>, bool); 2]>;
+
 /// The outcome of resolving the dependencies of a command.
 pub(super) enum Resolved {
     /// The command can be encoded.
@@ -19,8 +22,8 @@ pub(super) enum Resolved {
     Flush(Arc<dyn Owner>, u64),
     /// Something it waits for has failed.
     Failed,
-    /// The command is pending until these events are recorded (true: done).
-    Pending(SmallVec<[(Ref<Event>, bool); 2]>),
+    /// The command is pending until these events are there.
+    Pending(Awaited),
     /// The command is pending until the queue has come to this place.
     Unreached(QueuePosition),
 }
@@ -53,7 +56,7 @@ impl Queue {
         let undone =
             state.stream.commands_fail() && matches!(work, Work::Map { .. } | Work::Unmap { .. });
         let mut ready = Ready::default();
-        let mut pending = SmallVec::new();
+        let mut pending = Awaited::new();
         for (number, (event, stage)) in deps.iter().zip(stages).enumerate() {
             let readiness = match stage {
                 Readiness::Failed if number >= listed => Readiness::Done,

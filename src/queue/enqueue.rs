@@ -15,7 +15,7 @@
 //! Who waits holds no lock. A blocking command may therefore take its place in the queue at any moment until it returns:
 //! commands that other threads enqueue meanwhile come before or after it.
 
-use super::dependencies::Resolved;
+use super::dependencies::{Awaited, Resolved};
 use super::encode::{Encoded, How, Ready, Stop, Unfinished};
 use super::host::{HostAction, Task};
 use super::pending::refuse;
@@ -49,8 +49,8 @@ struct Request<'a> {
 enum Turn<'a> {
     /// The enqueue is done: the event, if it is wanted.
     Over(ClResult<Option<Ref<Event>>>),
-    /// The command must be pending, from where it has come to.
-    Pending(MutexGuard<'a, QueueState>, Unfinished),
+    /// The command must be pending, from where it has come to, until these events are there.
+    Pending(MutexGuard<'a, QueueState>, Unfinished, Awaited),
 }
 
 impl Object<Queue> {
@@ -74,7 +74,9 @@ impl Object<Queue> {
         let queued = request.queued;
         let result = match self.take_turn(&request, &command) {
             Turn::Over(result) => result.inspect_err(|_| refuse(&command)),
-            Turn::Pending(state, rest) => self.pend_request(request, command, state, rest),
+            Turn::Pending(state, rest, events) => {
+                self.pend_request(request, command, state, rest, events)
+            }
         };
         let Some(description) = traced else {
             return result;
@@ -97,7 +99,7 @@ impl Object<Queue> {
             && self.is_prepared(work)
             && (!request.blocking || self.is_idle_for(&state, work) || !self.is_for_the_host(work))
         {
-            return self.encode_request(request, command, state, Ready::default());
+            return self.encode_request(request, command, state, &Ready::default());
         }
         self.resolve_turn(request, command, state)
     }
@@ -152,7 +154,7 @@ impl Object<Queue> {
                         .then(|| self.idle_points(&state, &ready, &command.work))
                         .flatten();
                     let Some(points) = points else {
-                        return self.encode_request(request, command, state, ready);
+                        return self.encode_request(request, command, state, &ready);
                     };
                     waited += 1;
                     if !state.in_order() {
@@ -163,9 +165,12 @@ impl Object<Queue> {
                         continue;
                     }
                     ready.points.clear();
-                    return self.encode_when_idle(request, command, state, ready, &points);
+                    return self.encode_when_idle(request, command, state, &ready, &points);
                 }
-                _ => return Turn::Pending(state, Unfinished::default()),
+                Resolved::Pending(events) if !must_pend => {
+                    return Turn::Pending(state, Unfinished::default(), events);
+                }
+                _ => return Turn::Pending(state, Unfinished::default(), Awaited::new()),
             }
         }
     }
@@ -219,7 +224,7 @@ impl Object<Queue> {
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
-        ready: Ready,
+        ready: &Ready,
         points: &[Point],
     ) -> Turn<'a> {
         let seq = state.host.add_launches(self.progress.host_done());
@@ -277,15 +282,18 @@ impl Object<Queue> {
         command: Command,
         mut state: MutexGuard<'_, QueueState>,
         rest: Unfinished,
+        events: Awaited,
     ) -> ClResult<Option<Ref<Event>>> {
         let (wait, queued) = (request.wait, request.queued);
-        let event = self.make_pending(&mut state, command, wait, queued, rest);
+        let (number, event) =
+            self.make_pending(&mut state, command, (wait, events.len()), queued, rest);
         // Behind others in order, whose turn brings its own.
-        let look = !state.in_order() || state.pending.len() == 1;
+        let first = !state.in_order() || state.pending.len() == 1;
         // What it waits for may be in the open batch.
         state.submit();
         self.unlock(state);
-        if look {
+        let look = events.is_empty() || self.subscribe(number, events);
+        if look && first {
             wake([self.clone() as _]);
         }
         if request.blocking {
@@ -299,7 +307,7 @@ impl Object<Queue> {
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
-        ready: Ready,
+        ready: &Ready,
     ) -> Turn<'a> {
         let how = How {
             profile: request.want_event && self.measuring,
@@ -309,7 +317,7 @@ impl Object<Queue> {
         };
         match self.encode(&mut state, command, ready, how) {
             Ok(encoded) => Turn::Over(self.finish_request(request, command, state, encoded)),
-            Err(Stop::Unfinished(rest)) => Turn::Pending(state, rest),
+            Err(Stop::Unfinished(rest)) => Turn::Pending(state, rest, Awaited::new()),
             Err(Stop::Failed(error)) => {
                 self.unlock(state);
                 Turn::Over(Err(error))

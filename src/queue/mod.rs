@@ -452,8 +452,11 @@ impl Owner for Object<Queue> {
         }
     }
 
-    fn dependency_met(&self, command: u64) {
-        self.state.lock().pending.met(command);
+    fn dependencies_met(&self, commands: &[u64]) {
+        let mut state = self.state.lock();
+        for command in commands {
+            state.pending.met(*command);
+        }
     }
 
     fn host_task_done(&self) {

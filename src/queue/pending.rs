@@ -60,11 +60,75 @@ pub struct Pending {
     pub begun: Option<Begun>,
 }
 
+/// The number of commands for which an empty list keeps its memory.
+const FEW: usize = 64;
+
+/// A place in the list of pending commands.
+enum Slot {
+    /// A command that waits.
+    Waiting(Box<Pending>),
+    /// A command that is being encoded.
+    Encoding,
+    /// A command that is not pending any more.
+    Removed,
+}
+
+/// Commands by number, in their order. Those that are removed leave a slot until there are more of
+/// these than commands.
+#[derive(Default)]
+struct CommandList {
+    slots: VecDeque<(u64, Slot)>,
+    /// The number of slots that are not of removed commands.
+    len: usize,
+}
+
+impl CommandList {
+    /// Adds a command, whose number is higher than that of all others.
+    fn push(&mut self, number: u64, pending: Box<Pending>) {
+        self.slots.push_back((number, Slot::Waiting(pending)));
+        self.len += 1;
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut Slot> {
+        let (first, _) = self.slots.front()?;
+        // Where there are no gaps.
+        let guess = usize::try_from(number.checked_sub(*first)?).ok()?;
+        let at = match self.slots.get(guess) {
+            Some((other, _)) if *other == number => guess,
+            _ => self
+                .slots
+                .binary_search_by_key(&number, |slot| slot.0)
+                .ok()?,
+        };
+        self.slots.get_mut(at).map(|slot| &mut slot.1)
+    }
+
+    fn remove(&mut self, number: u64) {
+        match self.get_mut(number) {
+            None | Some(Slot::Removed) => return,
+            Some(slot) => *slot = Slot::Removed,
+        }
+        self.len -= 1;
+        while matches!(self.slots.front(), Some((_, Slot::Removed))) {
+            self.slots.pop_front();
+        }
+        if self.slots.is_empty() {
+            self.slots.shrink_to(FEW);
+        } else if self.slots.len() > 2 * self.len + FEW {
+            self.slots.retain(|slot| !matches!(slot.1, Slot::Removed));
+        }
+    }
+
+    /// Returns the first command. It is never one that was removed.
+    fn first(&self) -> Option<&(u64, Slot)> {
+        self.slots.front()
+    }
+}
+
 /// The pending commands of a queue, in the order in which they were enqueued.
 #[derive(Default)]
 pub struct PendingCommands {
-    /// By number. None: it is being encoded.
-    list: BTreeMap<u64, Option<Box<Pending>>>,
+    list: CommandList,
     /// The number of the last one.
     last: u64,
     /// The commands to look at, of an out-of-order queue.
@@ -80,26 +144,26 @@ pub struct PendingCommands {
 impl PendingCommands {
     /// Returns the number of commands.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.list.len
     }
 
     /// Returns true if no commands are pending.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.len == 0
     }
 
     /// Adds a command. `after_all`: it waits for all that are here. Returns its number.
     pub fn add(&mut self, mut pending: Box<Pending>, after_all: bool) -> u64 {
         self.last += 1;
         let number = self.last;
-        if after_all && !self.list.is_empty() {
+        if after_all && !self.is_empty() {
             pending.count += 1;
             self.after_all.push_back(number);
         }
         if pending.count == 0 {
             self.ready.push_back(number);
         }
-        self.list.insert(number, Some(pending));
+        self.list.push(number, pending);
         number
     }
 
@@ -107,10 +171,17 @@ impl PendingCommands {
     pub fn candidate(&mut self, in_order: bool) -> Option<u64> {
         if in_order {
             self.ready.clear();
-            let (number, first) = self.list.first_key_value()?;
-            return (first.as_ref()?.count == 0).then_some(*number);
+            let ready = |(number, slot): &(u64, Slot)| match slot {
+                Slot::Waiting(first) if first.count == 0 => Some(*number),
+                _ => None,
+            };
+            return self.list.first().and_then(ready);
         }
-        self.ready.pop_front()
+        let next = self.ready.pop_front();
+        if next.is_none() {
+            self.ready.shrink_to(FEW);
+        }
+        next
     }
 
     /// Marks a command to be looked at once more.
@@ -156,26 +227,38 @@ impl PendingCommands {
 
     /// Returns a command that is not being encoded.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
-        self.list.get_mut(&number)?.as_deref_mut()
+        match self.list.get_mut(number)? {
+            Slot::Waiting(pending) => Some(pending),
+            Slot::Encoding | Slot::Removed => None,
+        }
     }
 
     /// Takes a command to encode it. It still counts as pending, until it is put back or removed.
     pub fn take(&mut self, number: u64) -> Option<Box<Pending>> {
-        self.list.get_mut(&number)?.take()
+        let slot = self.list.get_mut(number)?;
+        match std::mem::replace(slot, Slot::Encoding) {
+            Slot::Waiting(pending) => Some(pending),
+            other => {
+                *slot = other;
+                None
+            }
+        }
     }
 
     /// Puts back a command that was taken.
     pub fn put_back(&mut self, number: u64, pending: Box<Pending>) {
-        self.list.insert(number, Some(pending));
+        if let Some(slot) = self.list.get_mut(number) {
+            *slot = Slot::Waiting(pending);
+        }
     }
 
     /// Removes a command that was taken.
     pub fn remove(&mut self, number: u64) {
-        self.list.remove(&number);
+        self.list.remove(number);
         if self.barrier.as_ref().is_some_and(|(own, _)| *own == number) {
             self.barrier = None;
         }
-        let first = self.list.first_key_value().map(|(number, _)| *number);
+        let first = self.list.first().map(|(number, _)| *number);
         if let Some(next) = first.filter(|first| self.after_all.front() == Some(first)) {
             self.after_all.pop_front();
             self.met(next);

@@ -1,6 +1,6 @@
 //! Encodes pending commands when what they wait for has come.
 
-use super::dependencies::Resolved;
+use super::dependencies::{Awaited, Resolved};
 use super::encode::{Encoded, How, Ready, Stop, Unfinished};
 use super::hazards::QueuePosition;
 use super::host::{Bring, HostAction, Task};
@@ -18,16 +18,17 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
 impl Object<Queue> {
-    /// Makes a command pending, of which so many parts are recorded and which waits for `place`. It is to be looked at
-    /// ([`crate::object::event::wake`]) when the lock is released.
+    /// Makes a command pending, of which so many parts are recorded and which waits for `place`. Returns its number and its
+    /// event. `wait` has its wait list, and how many events it is going to be subscribed to ([`Self::subscribe`]): without any
+    /// it is to be looked at ([`crate::object::event::wake`]) when the lock is released.
     pub(super) fn make_pending(
         self: &Arc<Self>,
         state: &mut QueueState,
         command: Command,
-        wait: &[Ref<Event>],
+        (wait, events): (&[Ref<Event>], usize),
         queued: u64,
         rest: Unfinished,
-    ) -> Ref<Event> {
+    ) -> (u64, Ref<Event>) {
         let kind = command.kind;
         let event = Event::new(self.clone(), kind, Stage::Pending, Times::None, queued);
         let mut deps: SmallVec<[Ref<Event>; 4]> = wait.iter().cloned().collect();
@@ -46,7 +47,7 @@ impl Object<Queue> {
             listed: wait.len(),
             event: event.clone(),
             // Not to be looked at before it waits for its place.
-            count: usize::from(rest.place.is_some()),
+            count: events + usize::from(rest.place.is_some()),
             bring: None,
             parts: rest.parts,
             slots: rest.slots,
@@ -61,12 +62,29 @@ impl Object<Queue> {
             state.pending.met(number);
         }
         self.progress.set_pending(state.pending.len());
-        event
+        (number, event)
+    }
+
+    /// Subscribes a pending command to events, without the lock. Returns true if it need not wait for one of them.
+    pub(super) fn subscribe(self: &Arc<Self>, number: u64, events: Awaited) -> bool {
+        let owner: Weak<dyn Owner> = Arc::downgrade(&(self.clone() as Arc<dyn Owner>));
+        let mut met = false;
+        for (event, until_done) in events {
+            let dependent = Dependent {
+                owner: owner.clone(),
+                command: number,
+                until_done,
+            };
+            if !event.subscribe(dependent) {
+                self.state.lock().pending.met(number);
+                met = true;
+            }
+        }
+        met
     }
 
     /// Encodes the pending commands that have become ready.
     pub(super) fn pump_pending(self: &Arc<Self>) {
-        let weak: Weak<dyn Owner> = Arc::downgrade(&(self.clone() as Arc<dyn Owner>));
         let mut flushes = 0;
         loop {
             let mut outside = None;
@@ -97,16 +115,7 @@ impl Object<Queue> {
                     self.state.lock().pending.look_again(number);
                 }
                 Some((number, Resolved::Pending(events))) => {
-                    for (event, until_done) in events {
-                        let dependent = Dependent {
-                            owner: weak.clone(),
-                            command: number,
-                            until_done,
-                        };
-                        if !event.subscribe(dependent) {
-                            self.state.lock().pending.met(number);
-                        }
-                    }
+                    self.subscribe(number, events);
                 }
                 _ => return,
             }
@@ -149,12 +158,12 @@ impl Object<Queue> {
             _ => Ok(()),
         };
         let work = &pending.command.work;
-        let resolved = self.resolve(state, &pending.deps, pending.listed, work);
+        let mut resolved = self.resolve(state, &pending.deps, pending.listed, work);
         if let (Resolved::Ready(_), Err(error)) = (&resolved, &renewed) {
             self.fail_pending(state, number, pending, error);
             return None;
         }
-        match resolved {
+        match &mut resolved {
             Resolved::Ready(_) if !self.is_prepared(work) => self.bring(state, number, pending),
             Resolved::Ready(ready) => self.encode_pending(state, number, pending, ready),
             Resolved::Failed => {
@@ -167,12 +176,14 @@ impl Object<Queue> {
             }
             Resolved::Unreached(place) => {
                 state.pending.put_back(number, pending);
-                self.wait_for_place(state, number, place);
+                self.wait_for_place(state, number, *place);
             }
-            Resolved::Flush(..) | Resolved::Pending(_) => {
-                if let Resolved::Pending(events) = &resolved {
-                    pending.count += events.len();
-                }
+            Resolved::Flush(..) => {
+                state.pending.put_back(number, pending);
+                return Some(resolved);
+            }
+            Resolved::Pending(events) => {
+                pending.count += events.len();
                 state.pending.put_back(number, pending);
                 return Some(resolved);
             }
@@ -238,7 +249,7 @@ impl Object<Queue> {
         state: &mut QueueState,
         number: u64,
         mut pending: Box<Pending>,
-        mut ready: Ready,
+        ready: &mut Ready,
     ) {
         ready.begun = pending.begun.clone();
         let how = How {

@@ -134,7 +134,7 @@ impl Object<Queue> {
         self: &Arc<Self>,
         state: &mut QueueState,
         command: &Command,
-        ready: Ready,
+        ready: &Ready,
         mut how: How,
     ) -> Encoding {
         if how.profile {
@@ -166,7 +166,7 @@ impl Object<Queue> {
             nothing_to_wait_for && state.idle() && !ready.own.iter().any(failed)
         };
         how.idle = command.work.is_transfer() && idle(state);
-        self.encode_work(state, command, &ready, how)
+        self.encode_work(state, command, ready, how)
     }
 
     /// Encodes the work of a command, once all that comes before it is said.

@@ -418,7 +418,7 @@ impl Executor {
         self.call_back(|| {
             guarded("a command that waited", || {
                 if let Some(command) = command {
-                    owner.dependency_met(command);
+                    owner.dependencies_met(&[command]);
                     wake([owner.clone()]);
                 }
                 if seq > 0 && progress.host_watched() {
