@@ -48,8 +48,6 @@ pub struct Pending {
     pub listed: usize,
     /// Its event, whether the application has it or not.
     pub event: Ref<Event>,
-    /// The number of things that it still waits for: it is looked at when that is zero.
-    pub count: usize,
     /// The contents that are, or were, brought for it.
     pub bring: Option<Arc<Bring>>,
     /// The number of parts of its transfer that are recorded.
@@ -73,55 +71,70 @@ enum Slot {
     Removed,
 }
 
+/// A numbered place.
+struct Entry {
+    number: u64,
+    /// The number of things that the command still waits for: it is looked at when that is zero.
+    /// Here, as a command is looked at long after it was enqueued, and is in no cache then.
+    count: usize,
+    slot: Slot,
+}
+
 /// Commands by number, in their order. Those that are removed leave a slot until there are more of
 /// these than commands.
 #[derive(Default)]
 struct CommandList {
-    slots: VecDeque<(u64, Slot)>,
-    /// The number of slots that are not of removed commands.
+    entries: VecDeque<Entry>,
+    /// The number of entries that are not of removed commands.
     len: usize,
 }
 
 impl CommandList {
     /// Adds a command, whose number is higher than that of all others.
-    fn push(&mut self, number: u64, pending: Box<Pending>) {
-        self.slots.push_back((number, Slot::Waiting(pending)));
+    fn push(&mut self, number: u64, count: usize, pending: Box<Pending>) {
+        self.entries.push_back(Entry {
+            number,
+            count,
+            slot: Slot::Waiting(pending),
+        });
         self.len += 1;
     }
 
-    fn get_mut(&mut self, number: u64) -> Option<&mut Slot> {
-        let (first, _) = self.slots.front()?;
+    fn get_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        let first = self.entries.front()?.number;
         // Where there are no gaps.
-        let guess = usize::try_from(number.checked_sub(*first)?).ok()?;
-        let at = match self.slots.get(guess) {
-            Some((other, _)) if *other == number => guess,
-            _ => self
-                .slots
-                .binary_search_by_key(&number, |slot| slot.0)
-                .ok()?,
+        let guess = usize::try_from(number.checked_sub(first)?).ok()?;
+        let at = match self.entries.get(guess) {
+            Some(entry) if entry.number == number => guess,
+            _ => {
+                let found = self.entries.binary_search_by_key(&number, |e| e.number);
+                found.ok()?
+            }
         };
-        self.slots.get_mut(at).map(|slot| &mut slot.1)
+        let entry = self.entries.get_mut(at)?;
+        (!matches!(entry.slot, Slot::Removed)).then_some(entry)
     }
 
     fn remove(&mut self, number: u64) {
-        match self.get_mut(number) {
-            None | Some(Slot::Removed) => return,
-            Some(slot) => *slot = Slot::Removed,
-        }
+        let Some(entry) = self.get_mut(number) else {
+            return;
+        };
+        entry.slot = Slot::Removed;
         self.len -= 1;
-        while matches!(self.slots.front(), Some((_, Slot::Removed))) {
-            self.slots.pop_front();
+        let removed = |entry: &Entry| matches!(entry.slot, Slot::Removed);
+        while self.entries.front().is_some_and(removed) {
+            self.entries.pop_front();
         }
-        if self.slots.is_empty() {
-            self.slots.shrink_to(FEW);
-        } else if self.slots.len() > 2 * self.len + FEW {
-            self.slots.retain(|slot| !matches!(slot.1, Slot::Removed));
+        if self.entries.is_empty() {
+            self.entries.shrink_to(FEW);
+        } else if self.entries.len() > 2 * self.len + FEW {
+            self.entries.retain(|entry| !removed(entry));
         }
     }
 
     /// Returns the first command. It is never one that was removed.
-    fn first(&self) -> Option<&(u64, Slot)> {
-        self.slots.front()
+    fn first(&self) -> Option<&Entry> {
+        self.entries.front()
     }
 }
 
@@ -152,18 +165,19 @@ impl PendingCommands {
         self.list.len == 0
     }
 
-    /// Adds a command. `after_all`: it waits for all that are here. Returns its number.
-    pub fn add(&mut self, mut pending: Box<Pending>, after_all: bool) -> u64 {
+    /// Adds a command that waits for `count` things. `after_all`: and for all that are here. Returns
+    /// its number.
+    pub fn add(&mut self, pending: Box<Pending>, mut count: usize, after_all: bool) -> u64 {
         self.last += 1;
         let number = self.last;
         if after_all && !self.is_empty() {
-            pending.count += 1;
+            count += 1;
             self.after_all.push_back(number);
         }
-        if pending.count == 0 {
+        if count == 0 {
             self.ready.push_back(number);
         }
-        self.list.push(number, pending);
+        self.list.push(number, count, pending);
         number
     }
 
@@ -171,9 +185,9 @@ impl PendingCommands {
     pub fn candidate(&mut self, in_order: bool) -> Option<u64> {
         if in_order {
             self.ready.clear();
-            let ready = |(number, slot): &(u64, Slot)| match slot {
-                Slot::Waiting(first) if first.count == 0 => Some(*number),
-                _ => None,
+            let ready = |first: &Entry| {
+                let waits = matches!(first.slot, Slot::Waiting(_));
+                (waits && first.count == 0).then_some(first.number)
             };
             return self.list.first().and_then(ready);
         }
@@ -189,13 +203,20 @@ impl PendingCommands {
         self.ready.push_back(number);
     }
 
+    /// Makes a command wait for `count` more things.
+    pub fn wait_for(&mut self, number: u64, count: usize) {
+        if let Some(entry) = self.list.get_mut(number) {
+            entry.count += count;
+        }
+    }
+
     /// Records that a dependency of a command is met.
     pub fn met(&mut self, number: u64) {
-        let Some(pending) = self.get_mut(number) else {
+        let Some(entry) = self.list.get_mut(number) else {
             return;
         };
-        pending.count = pending.count.saturating_sub(1);
-        if pending.count == 0 {
+        entry.count = entry.count.saturating_sub(1);
+        if entry.count == 0 {
             self.ready.push_back(number);
         }
     }
@@ -225,17 +246,9 @@ impl PendingCommands {
         !self.for_host.is_empty()
     }
 
-    /// Returns a command that is not being encoded.
-    pub fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
-        match self.list.get_mut(number)? {
-            Slot::Waiting(pending) => Some(pending),
-            Slot::Encoding | Slot::Removed => None,
-        }
-    }
-
     /// Takes a command to encode it. It still counts as pending, until it is put back or removed.
     pub fn take(&mut self, number: u64) -> Option<Box<Pending>> {
-        let slot = self.list.get_mut(number)?;
+        let slot = &mut self.list.get_mut(number)?.slot;
         match std::mem::replace(slot, Slot::Encoding) {
             Slot::Waiting(pending) => Some(pending),
             other => {
@@ -247,8 +260,8 @@ impl PendingCommands {
 
     /// Puts back a command that was taken.
     pub fn put_back(&mut self, number: u64, pending: Box<Pending>) {
-        if let Some(slot) = self.list.get_mut(number) {
-            *slot = Slot::Waiting(pending);
+        if let Some(entry) = self.list.get_mut(number) {
+            entry.slot = Slot::Waiting(pending);
         }
     }
 
@@ -258,7 +271,7 @@ impl PendingCommands {
         if self.barrier.as_ref().is_some_and(|(own, _)| *own == number) {
             self.barrier = None;
         }
-        let first = self.list.first().map(|(number, _)| *number);
+        let first = self.list.first().map(|first| first.number);
         if let Some(next) = first.filter(|first| self.after_all.front() == Some(first)) {
             self.after_all.pop_front();
             self.met(next);

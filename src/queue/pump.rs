@@ -17,6 +17,9 @@ use crate::util::guard::guarded;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
+/// The number of commands that are encoded before the memory of the first of them is freed: it is in a cache still.
+const AT_ONCE: usize = 64;
+
 impl Object<Queue> {
     /// Makes a command pending, of which so many parts are recorded and which waits for `place`. Returns its number and its
     /// event. `wait` has its wait list, and how many events it is going to be subscribed to ([`Self::subscribe`]): without any
@@ -46,14 +49,14 @@ impl Object<Queue> {
             deps,
             listed: wait.len(),
             event: event.clone(),
-            // Not to be looked at before it waits for its place.
-            count: events + usize::from(rest.place.is_some()),
             bring: None,
             parts: rest.parts,
             slots: rest.slots,
             begun: rest.begun,
         });
-        let number = state.pending.add(pending, after_all);
+        // Not to be looked at before it waits for its place.
+        let count = events + usize::from(rest.place.is_some());
+        let number = state.pending.add(pending, count, after_all);
         if barrier {
             state.pending.set_barrier(number, event.clone());
         }
@@ -88,17 +91,24 @@ impl Object<Queue> {
         let mut flushes = 0;
         loop {
             let mut outside = None;
+            let mut left = AT_ONCE;
             {
                 let mut state = self.state.lock();
                 let in_order = state.in_order();
-                while let Some(number) = state.pending.candidate(in_order) {
+                while left > 0 {
+                    let Some(number) = state.pending.candidate(in_order) else {
+                        break;
+                    };
                     outside = self.look_at(&mut state, number).map(|look| (number, look));
                     if outside.is_some() {
                         break;
                     }
+                    left -= 1;
                 }
                 // What it waits for, or what waits for it, may be in the open batch.
-                state.submit();
+                if left > 0 {
+                    state.submit();
+                }
                 self.progress.set_pending(state.pending.len());
                 self.unlock(state);
             }
@@ -117,7 +127,8 @@ impl Object<Queue> {
                 Some((number, Resolved::Pending(events))) => {
                     self.subscribe(number, events);
                 }
-                _ => return,
+                _ if left > 0 => return,
+                _ => {}
             }
         }
     }
@@ -142,9 +153,9 @@ impl Object<Queue> {
         });
         match posted {
             Ok(()) => {
-                pending.count += 1;
                 pending.bring = Some(bring);
                 state.pending.put_back(number, pending);
+                state.pending.wait_for(number, 1);
             }
             Err(error) => self.fail_pending(state, number, pending, &error),
         }
@@ -183,8 +194,8 @@ impl Object<Queue> {
                 return Some(resolved);
             }
             Resolved::Pending(events) => {
-                pending.count += events.len();
                 state.pending.put_back(number, pending);
+                state.pending.wait_for(number, events.len());
                 return Some(resolved);
             }
         }
@@ -193,10 +204,7 @@ impl Object<Queue> {
 
     /// Makes a command wait until the queue has reached a position.
     fn wait_for_place(self: &Arc<Self>, state: &mut QueueState, number: u64, place: QueuePosition) {
-        let Some(pending) = state.pending.get_mut(number) else {
-            return;
-        };
-        pending.count += 1;
+        state.pending.wait_for(number, 1);
         if self.progress.host_done() < place.host_seq {
             state.pending.wait_for_host(number, place.host_seq);
             self.progress.watch_host(true);
