@@ -72,7 +72,7 @@ enum Slot {
 }
 
 /// A numbered place.
-struct Entry {
+struct PendingEntry {
     number: u64,
     /// The number of things that the command still waits for: it is looked at when that is zero.
     /// Here, as a command is looked at long after it was enqueued, and is in no cache then.
@@ -84,7 +84,7 @@ struct Entry {
 /// these than commands.
 #[derive(Default)]
 struct CommandList {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<PendingEntry>,
     /// The number of entries that are not of removed commands.
     len: usize,
 }
@@ -92,7 +92,7 @@ struct CommandList {
 impl CommandList {
     /// Adds a command, whose number is higher than that of all others.
     fn push(&mut self, number: u64, count: usize, pending: Box<Pending>) {
-        self.entries.push_back(Entry {
+        self.entries.push_back(PendingEntry {
             number,
             count,
             slot: Slot::Waiting(pending),
@@ -100,7 +100,7 @@ impl CommandList {
         self.len += 1;
     }
 
-    fn get_mut(&mut self, number: u64) -> Option<&mut Entry> {
+    fn get_mut(&mut self, number: u64) -> Option<&mut PendingEntry> {
         let first = self.entries.front()?.number;
         // Where there are no gaps.
         let guess = usize::try_from(number.checked_sub(first)?).ok()?;
@@ -121,7 +121,7 @@ impl CommandList {
         };
         entry.slot = Slot::Removed;
         self.len -= 1;
-        let removed = |entry: &Entry| matches!(entry.slot, Slot::Removed);
+        let removed = |entry: &PendingEntry| matches!(entry.slot, Slot::Removed);
         while self.entries.front().is_some_and(removed) {
             self.entries.pop_front();
         }
@@ -133,7 +133,7 @@ impl CommandList {
     }
 
     /// Returns the first command. It is never one that was removed.
-    fn first(&self) -> Option<&Entry> {
+    fn first(&self) -> Option<&PendingEntry> {
         self.entries.front()
     }
 }
@@ -185,7 +185,7 @@ impl PendingCommands {
     pub fn candidate(&mut self, in_order: bool) -> Option<u64> {
         if in_order {
             self.ready.clear();
-            let ready = |first: &Entry| {
+            let ready = |first: &PendingEntry| {
                 let waits = matches!(first.slot, Slot::Waiting(_));
                 (waits && first.count == 0).then_some(first.number)
             };
