@@ -29,7 +29,7 @@ pub struct Options<'a> {
     /// first that causes a fault. None: all.
     pub limit: Option<usize>,
     /// The size in instructions, as read, from which on functions have one copy in kernels of any
-    /// size; `None`: where that pays. For tests.
+    /// size, and are called where there are calls; `None`: where that pays. For tests.
     pub one_copy_from: Option<u64>,
     /// The library of functions that lowering adds (software division and the like).
     pub library: Option<&'a BuiltinLibrary>,

@@ -29,6 +29,7 @@ pub fn lower(
         time,
         skip,
         limit,
+        one_copy,
     } = &config.passes;
     let skip: Vec<&str> = skip.iter().map(String::as_str).collect();
     let mut steps = Steps::default();
@@ -38,6 +39,7 @@ pub fn lower(
         verify: *verify,
         skip: &skip,
         limit: *limit,
+        one_copy_from: one_copy.then_some(1),
         correctly_rounded_divide_sqrt: build.correctly_rounded_divide_sqrt,
         denorms_are_zero: build.denorms_are_zero,
         unsafe_math: build.unsafe_math || build.fast_relaxed_math,

@@ -31,7 +31,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "PUMICE_PASSES",
-        "of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm)",
+        "of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `one-copy` (functions stay functions, or are shared, in kernels of any size), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm)",
     ),
     (
         "PUMICE_QUIRKS",
@@ -122,6 +122,8 @@ pub struct Passes {
     pub verify: bool,
     /// Set if the time of each pass is logged.
     pub time: bool,
+    /// Functions stay functions, or are shared, in kernels of any size.
+    pub one_copy: bool,
     /// The passes to skip, by name.
     pub skip: Vec<String>,
     /// The number of optional passes to run; the others are skipped.
@@ -136,6 +138,7 @@ impl Passes {
             match (word, word.strip_prefix('-'), word.parse()) {
                 ("verify", ..) => passes.verify = true,
                 ("time", ..) => passes.time = true,
+                ("one-copy", ..) => passes.one_copy = true,
                 (_, Some(name), _) => passes.skip.push(name.to_owned()),
                 (_, _, Ok(limit)) => passes.limit = Some(limit),
                 _ => eprintln!("pumice: PUMICE_PASSES: unknown word `{word}`"),
@@ -146,7 +149,7 @@ impl Passes {
 
     /// Returns true if the options change the generated code.
     pub fn change_code(&self) -> bool {
-        !self.skip.is_empty() || self.limit.is_some()
+        !self.skip.is_empty() || self.limit.is_some() || self.one_copy
     }
 }
 
@@ -270,6 +273,7 @@ mod tests {
         assert_eq!(passes.skip, ["cse", "dce"]);
         assert_eq!(passes.limit, Some(12));
         assert!(!Passes::parse("time").change_code());
+        assert!(Passes::parse("one-copy").change_code());
     }
 
     #[test]

@@ -158,6 +158,7 @@ fn lower_kernel(
         Some(min_size) => share_calls::Limits {
             budget: 0,
             min_size,
+            large: min_size,
             ..Default::default()
         },
         None => share_calls::Limits::default(),

@@ -341,6 +341,7 @@ fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
             most: 0,
             min_size: 1,
             calls_squared,
+            ..Default::default()
         };
         passes::share_calls::run(&case.module, kernel, &limits, false).map_err(|e| e.to_string())
     };

@@ -265,6 +265,7 @@ fn share(module: &mut Module, func: FuncId, calls_squared: usize) -> Result<(), 
         most: 0,
         min_size: 1,
         calls_squared,
+        ..Default::default()
     };
     let forms = passes::share_calls::run(module, func, &limits, false);
     let shared = forms.map_err(|e| e.to_string())?.divided;

@@ -10,7 +10,7 @@
 //! hang, tells how far each kernel is and writes it there. `--module` puts a
 //! module of KIR in place of the kernel, with its arguments and its ND-range, or one work-group of N work-items.
 //! `PUMICE_CPU_WIDTH` chooses other vectors. `--alone` makes work-groups of one work-item of all: few, then many.
-//! On the processor functions that are called twice stay functions in every second pair of kernels.
+//! On the processor functions stay functions in every second pair of kernels.
 //! `--operations` compares every operation on numbers in place of kernels, each seed with other operands.
 
 mod launch;

@@ -19,6 +19,9 @@ pub struct Limits {
     pub most: usize,
     /// The smallest function worth sharing, as read. A call of a shared function counts as much.
     pub min_size: u64,
+    /// The size from which on a function of a large kernel stays a function though it is called once:
+    /// compilers take more time for one large function than for two that are half as large.
+    pub large: u64,
     /// The calls of shared functions up to which each value that lives across them has a parameter
     /// of its own: the sum of the squares of the numbers of calls of each function.
     pub calls_squared: usize,
@@ -30,6 +33,7 @@ impl Default for Limits {
             budget: 60_000,
             most: 100_000,
             min_size: 600,
+            large: 4_000,
             calls_squared: 40_000,
         }
     }
@@ -41,10 +45,6 @@ const WORTH_A_COPY: u64 = 20_000;
 /// The size of a call of a function that is kept: its operands and results pass through registers
 /// and the stack.
 const CALL: u64 = 60;
-
-/// The size from which on a function of a large kernel is kept though it is called once: compilers
-/// take more time for one large function than for two that are half as large.
-const LARGE: u64 = 4_000;
 
 /// The form that one copy of a function takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +222,11 @@ impl Graph {
                 size.saturating_add(sizes.get(callee).unwrap_or(&CALL).saturating_mul(*n))
             });
             let several = copies.get(id).is_some_and(|&copies| copies > 1);
-            let least = if several { limits.min_size } else { LARGE };
+            let least = if several {
+                limits.min_size
+            } else {
+                limits.large
+            };
             if size >= least && *id != kernel && !self.convergent.contains(id) {
                 kept.insert(*id);
             } else {
