@@ -4,7 +4,7 @@
 use super::Queue;
 use crate::cl;
 use crate::command::{Command, Work};
-use crate::error::{ensure, ClResult};
+use crate::error::{ensure, ClError, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::event::{Event, Readiness};
 use crate::object::semaphore::Semaphore;
@@ -66,6 +66,7 @@ impl Object<Queue> {
         let wait: SmallVec<[_; 4]> = wait.iter().cloned().chain(signals).collect();
         let command = Command::new(cl::CL_COMMAND_SEMAPHORE_WAIT_KHR, work(&semaphores, false));
         let result = self.enqueue(command, &wait, false, want_event);
+        let result = result.map_err(ClError::of_resources);
         if result.is_err() {
             for (semaphore, taken) in semaphores.iter().zip(taken) {
                 taken
@@ -86,7 +87,8 @@ impl Object<Queue> {
         let semaphores = self.check_semaphores(semaphores, wait)?;
         let work = work(&semaphores, true);
         let command = Command::new(cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR, work);
-        let event = self.enqueue(command, wait, false, true)?;
+        let event = self.enqueue(command, wait, false, true);
+        let event = event.map_err(ClError::of_resources)?;
         let mut awaited = false;
         for (semaphore, event) in semaphores.iter().zip(event.iter().cycle()) {
             awaited |= semaphore.signal(event);

@@ -366,6 +366,7 @@ fn hand_over(
     let waits = abi::wait_list(tail.count, tail.list)?;
     let command = command::external::hand_over(&queue.target, mems, acquire, &waits)?;
     tail.submit(&queue, command, false)
+        .map_err(ClError::of_resources)
 }
 
 /// Implements clEnqueueAcquireExternalMemObjectsKHR.
