@@ -65,10 +65,28 @@ impl Body for Semaphore {
 /// The signals and waits without a partner.
 #[derive(Default)]
 struct Payload {
-    /// The event of the signal that the next wait takes.
-    signal: Option<Ref<Event>>,
+    /// The events of signals that the next waits take, oldest first. There are several where a signal is enqueued before
+    /// the wait for the one before it, which is executed before it all the same.
+    signals: VecDeque<Ref<Event>>,
     /// User events that the next signals settle, oldest first.
     waits: VecDeque<Ref<Event>>,
+}
+
+impl Payload {
+    /// Removes signals that were executed while the semaphore was signalled.
+    fn update(&mut self) {
+        let mut signalled = false;
+        self.signals.retain(|signal| {
+            let complete = match (signal.readiness(), signal.owner()) {
+                (Readiness::Done, _) => true,
+                (Readiness::Recorded(place), Some(owner)) => {
+                    owner.progress().timeline.has_reached(place.value)
+                }
+                _ => false,
+            };
+            !(complete && std::mem::replace(&mut signalled, complete))
+        });
+    }
 }
 
 /// The dependency of a wait.
@@ -256,7 +274,8 @@ impl Semaphore {
     /// Takes the signal for a wait that is enqueued, or the place of the next one. None: somebody else has signalled it.
     pub fn take(&self) -> Option<Taken> {
         let mut payload = self.payload.lock();
-        if let Some(event) = payload.signal.take() {
+        payload.update();
+        if let Some(event) = payload.signals.pop_front() {
             let signalled = true;
             return Some(Taken { event, signalled });
         }
@@ -273,7 +292,7 @@ impl Semaphore {
     pub fn put_back(&self, taken: Taken) {
         let mut payload = self.payload.lock();
         if taken.signalled {
-            payload.signal.get_or_insert(taken.event);
+            payload.signals.push_front(taken.event);
         } else {
             let is_other = |wait: &Ref<Event>| !Arc::ptr_eq(wait, &taken.event);
             payload.waits.retain(is_other);
@@ -285,12 +304,14 @@ impl Semaphore {
     pub fn signal(&self, event: &Ref<Event>) -> bool {
         let mut payload = self.payload.lock();
         let Some(wait) = payload.waits.pop_front() else {
-            let has_failed = |known: &Ref<Event>| known.readiness() == Readiness::Failed;
-            // One that is signalled already stays so, unless others may have waited for it.
-            if self.shared.as_ref().is_some_and(Shared::is_known)
-                || payload.signal.as_ref().is_none_or(has_failed)
-            {
-                payload.signal = Some(event.clone());
+            payload.update();
+            let has_failed = |signal: &Ref<Event>| signal.readiness() == Readiness::Failed;
+            payload.signals.retain(|signal| !has_failed(signal));
+            payload.signals.push_back(event.clone());
+            if self.shared.as_ref().is_some_and(Shared::is_known) {
+                // Others may have waited for those before.
+                let last = payload.signals.pop_back();
+                payload.signals = last.into_iter().collect();
             }
             return false;
         };
@@ -328,7 +349,7 @@ impl Semaphore {
             return Ok(fd);
         }
         // A copy of the payload has the effect of a wait, and Vulkan wants the signal submitted.
-        let taken = self.payload.lock().signal.take();
+        let taken = self.payload.lock().signals.pop_front();
         let signal = taken.or_err(cl::CL_INVALID_OPERATION, "the semaphore is not signalled")?;
         let fd = match signal.status() {
             status if status < 0 => err(cl::CL_INVALID_OPERATION, "its signal has failed"),
@@ -339,7 +360,7 @@ impl Semaphore {
             _ => shared.payload.export(shared.kind).map_err(Into::into),
         };
         if fd.is_err() {
-            self.payload.lock().signal.get_or_insert(signal);
+            self.payload.lock().signals.push_front(signal);
         }
         fd
     }
@@ -367,7 +388,7 @@ impl Semaphore {
 
     /// Returns CL_SEMAPHORE_PAYLOAD_KHR. As with an event, asking submits the signal.
     fn value(&self) -> cl_semaphore_payload_khr {
-        let signal = self.payload.lock().signal.clone();
+        let signal = self.payload.lock().signals.front().cloned();
         let complete = |event: Ref<Event>| event.status() == cl::CL_COMPLETE as cl::cl_int;
         signal.is_some_and(complete).into()
     }

@@ -427,6 +427,30 @@ fn named_twice() {
     }
 }
 
+/// A signal may be enqueued before the wait for the one before it.
+#[test]
+fn signals_ahead() {
+    let setup = Setup::new();
+    let other = setup.new_queue(0);
+    let semaphore = Semaphore::new(&setup);
+    let gate = user_event(&setup);
+    assert_eq!(wait_for(&semaphore.signal(&setup.queue, &[])), 0);
+    let second = semaphore.signal(&other, &[gate.0]);
+    assert_eq!(wait_for(&semaphore.wait(&setup.queue, &[])), 0);
+    let waited = semaphore.wait(&setup.queue, &[]);
+    ok!(clFlush(setup.queue.0));
+    assert!(status(&waited) > 0);
+    ok!(clSetUserEventStatus(gate.0, 0));
+    assert_eq!(wait_for(&waited), 0);
+    assert_eq!(wait_for(&second), 0);
+    // One that is signalled stays so.
+    for _ in 0..100 {
+        assert_eq!(wait_for(&semaphore.signal(&setup.queue, &[])), 0);
+    }
+    assert_eq!(wait_for(&semaphore.wait(&setup.queue, &[])), 0);
+    assert!(!semaphore.is_signalled());
+}
+
 /// Everything may be given up with a wait for ever.
 #[test]
 fn abandoned() {
@@ -474,7 +498,7 @@ fn threads() {
                     };
                     assert_eq!(code, 0);
                 }
-                // One at a time, as binary semaphores ask.
+                // The next signal may be enqueued before the wait for this one, but is executed after it.
                 ok!(clFinish(other.0));
             }
         });
