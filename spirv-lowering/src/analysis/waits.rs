@@ -28,7 +28,7 @@ pub fn looking<'a>(functions: impl Iterator<Item = (FuncId, &'a Function)>) -> L
     loop {
         let before = looking.len();
         for &(id, func) in &functions {
-            let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+            let mut insts = func.layout_insts();
             if insts.any(|&inst| looks(func.insts[inst].op, &looking)) {
                 looking.insert(id);
             }
@@ -51,7 +51,7 @@ fn looks(op: Op, looking: &Looking) -> bool {
 
 /// Returns true if a work-item may wait for another one.
 pub fn may_wait(func: &Function, looking: &Looking) -> bool {
-    let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    let mut insts = func.layout_insts();
     if !insts.any(|&inst| looks(func.insts[inst].op, looking)) {
         return false;
     }

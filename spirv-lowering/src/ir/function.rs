@@ -286,6 +286,11 @@ impl Function {
     pub fn entry(&self) -> Option<Block> {
         self.layout.first().copied()
     }
+    /// Returns the instructions of the blocks in the layout, in its order.
+    pub fn layout_insts(&self) -> impl Iterator<Item = &Inst> {
+        let blocks = self.layout.iter();
+        blocks.flat_map(|&block| &self.blocks[block].insts)
+    }
     /// Adds an empty block at the end of the layout.
     pub fn add_block(&mut self) -> Block {
         let block = self.blocks.push(BlockData::default());

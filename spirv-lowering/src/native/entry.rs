@@ -41,11 +41,7 @@ fn own_memory(pieces: &[Piece], callees: &Callees, start: u32, lanes: u32) -> Re
     let mut size = 0;
     for piece in pieces.iter().chain(callees) {
         let func = &piece.region.func;
-        for &inst in func
-            .layout
-            .iter()
-            .flat_map(|&block| &func.blocks[block].insts)
-        {
+        for &inst in func.layout_insts() {
             if let Op::Own { size: bytes, .. } = func.insts[inst].op {
                 size = bytes.max(size);
             }

@@ -79,10 +79,7 @@ pub fn of_one_item(mut func: Function) -> Function {
 /// Returns true if work-items do not communicate: local memory could as well be private.
 fn is_independent(func: &Function) -> bool {
     let is_local = |value: &Value| func.ty(*value) == Type::Ptr(Space::Local);
-    let mut insts = func
-        .layout
-        .iter()
-        .flat_map(|&block| &func.blocks[block].insts);
+    let mut insts = func.layout_insts();
     insts.all(|&inst| {
         let data = &func.insts[inst];
         match data.op {
@@ -122,10 +119,7 @@ mod tests {
             "  v3 = ptr_add v0, v2 : ptr.local\n  store.align4 v3, v1\n  v4 = load.align4 v0 : i32\n  store.align4 v0, v4\n",
         );
         let func = func.expect("nobody else is asked");
-        let mut insts = func
-            .layout
-            .iter()
-            .flat_map(|&block| &func.blocks[block].insts);
+        let mut insts = func.layout_insts();
         assert!(insts.all(|&inst| !matches!(func.insts[inst].op, Op::GlobalAddr(_))));
         assert_eq!(func.vars.len(), 1);
     }

@@ -44,11 +44,7 @@ pub fn applies(func: &Function, kernel: &EntryPoint, module: &Module) -> bool {
         ),
         _ => false,
     };
-    !func
-        .layout
-        .iter()
-        .flat_map(|&block| &func.blocks[block].insts)
-        .any(|&inst| tells(func.insts[inst].op))
+    !func.layout_insts().any(|&inst| tells(func.insts[inst].op))
 }
 
 /// Computes whether the work-item is beyond the end of the ND-range and the test is enabled.

@@ -633,7 +633,8 @@ pub fn run(
     func.params = locals.iter().map(|&v| func.ty(v)).collect();
     func.blocks[entry].params = locals;
 
-    let mut interface = KernelInterface {
+    let prints = |op: &Op| matches!(op, Op::Implicit(Implicit::PrintfBuffer, _));
+    Ok(KernelInterface {
         name: kernel.name.clone(),
         args,
         implicit: placed,
@@ -643,7 +644,7 @@ pub fn run(
         local_size: 0,
         private_size: 0,
         attributes: kernel.attributes.clone(),
-        uses_printf: false,
+        uses_printf: instructions(func).any(prints),
         instruction_bound: instruction_bound(func),
         uses_subgroups: false,
         guarded: false,
@@ -651,20 +652,11 @@ pub fn run(
         uses_indirect_pointers: access.indirect,
         samplers: images.samplers.clone(),
         arg_access,
-    };
-    describe(func, &mut interface);
-    Ok(interface)
-}
-
-/// Sets the flags of the interface that follow from the operations used.
-fn describe(func: &Function, interface: &mut KernelInterface) {
-    let mut ops = instructions(func);
-    interface.uses_printf = ops.any(|op| matches!(op, Op::Implicit(Implicit::PrintfBuffer, _)));
+    })
 }
 
 fn instructions(func: &Function) -> impl Iterator<Item = &Op> {
-    let insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
-    insts.map(|&inst| &func.insts[inst].op)
+    func.layout_insts().map(|&inst| &func.insts[inst].op)
 }
 
 /// Returns the most instructions that a work-item executes, `u32::MAX` if there are loops or calls.

@@ -140,7 +140,7 @@ fn local_width(func: &Function, data: &InstData) -> Option<u32> {
 
 /// Returns true if there are atomics of 32 and of 64 bits on local memory.
 pub fn local_widths_differ(func: &Function) -> bool {
-    let insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    let insts = func.layout_insts();
     let widths = insts.filter_map(|&inst| local_width(func, &func.insts[inst]));
     widths.fold(0, |all, width| all | width) == 12
 }

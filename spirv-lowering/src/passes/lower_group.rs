@@ -44,10 +44,7 @@ pub fn uses(func: &Function) -> bool {
                 )
         )
     };
-    func.layout
-        .iter()
-        .flat_map(|&block| &func.blocks[block].insts)
-        .any(|&inst| op(func.insts[inst].op))
+    func.layout_insts().any(|&inst| op(func.insts[inst].op))
 }
 
 /// Returns the identity element of a group operation as bits of `ty`.

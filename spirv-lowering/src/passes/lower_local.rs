@@ -29,12 +29,8 @@ pub fn run(
     target: &Target,
 ) -> Result<LocalInfo> {
     let mut variables = variables(func, globals);
-    let mut insts = func
-        .layout
-        .iter()
-        .flat_map(|&block| &func.blocks[block].insts);
     let local = |value: &Value| func.ty(*value) == Type::Ptr(Space::Local);
-    let mut any = insts.any(|&inst| func.insts[inst].results.iter().any(local));
+    let mut any = (func.layout_insts()).any(|&inst| func.insts[inst].results.iter().any(local));
     let mut ids = spec_ids.iter();
     if let Some(entry) = func.entry() {
         for &param in &func.blocks[entry].params {

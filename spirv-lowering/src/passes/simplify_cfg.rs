@@ -187,7 +187,7 @@ const MAX_SKIPS: usize = 64;
 /// The work-items that leave the inner loop wait for each other after it; in one loop some would be
 /// at a barrier while others are back at its beginning.
 fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge>>) {
-    let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    let mut insts = func.layout_insts();
     if !insts.any(|&inst| func.insts[inst].op.effect() == Effect::Convergent) {
         return;
     }

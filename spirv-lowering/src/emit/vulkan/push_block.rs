@@ -44,7 +44,7 @@ impl PushBlock {
         if let (true, Some(&(_, at))) = (interface.args_in_buffer, implicit(Implicit::ArgBuffer)) {
             reads(at, Type::I64);
         }
-        let insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+        let insts = func.layout_insts();
         for data in insts.map(|&inst| &func.insts[inst]) {
             let Some(ty) = data.results.first().map(|&v| func.ty(v)) else {
                 continue;

@@ -38,7 +38,7 @@ pub enum Zeros {
 
 /// Runs the pass, after the last folding of constants. Returns true if anything changed.
 pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
-    let insts = || (func.layout.iter()).flat_map(|&block| func.blocks[block].insts.iter().copied());
+    let insts = || func.layout_insts().copied();
     let width = insts().filter_map(|inst| settled_width(func, inst)).min();
     let floats = Floats::new(func, width.filter(|_| which == Zeros::All));
     let all = floats.width.is_some();
@@ -99,7 +99,7 @@ impl Floats {
     fn new(func: &Function, width: Option<u32>) -> Self {
         let mut bits = FxHashSet::default();
         if width.is_some() {
-            let insts = (func.layout.iter()).flat_map(|&block| &func.blocks[block].insts);
+            let insts = func.layout_insts();
             let casts = insts.map(|&inst| &func.insts[inst]).filter(|data| {
                 data.op == Op::Bitcast && data.results.iter().any(|&to| func.ty(to).is_float())
             });
@@ -185,8 +185,8 @@ impl PassedZeros {
 /// values computed from these and constants alone.
 fn conversions(func: &Function) -> FxHashSet<Inst> {
     let predictable = predictable(func);
-    (func.layout.iter())
-        .flat_map(|&block| func.blocks[block].insts.iter().copied())
+    func.layout_insts()
+        .copied()
         .filter(|&inst| becomes_float(func, inst))
         .filter(|&inst| is_known(func, &predictable, func.insts[inst].args[0]))
         .collect()

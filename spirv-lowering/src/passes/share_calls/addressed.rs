@@ -110,12 +110,7 @@ fn one(func: &mut Function, is_kernel: bool, start: u32) -> Option<u32> {
     {
         reach(&mut sets, param);
     }
-    let insts = || {
-        func.layout
-            .iter()
-            .flat_map(|&block| &func.blocks[block].insts)
-    };
-    for &inst in insts() {
+    for &inst in func.layout_insts() {
         let data = &func.insts[inst];
         if matches!(data.op, Op::Call(_)) {
             let args = data.args.iter().filter(|&&arg| func.ty(arg) == PRIVATE);
@@ -126,7 +121,7 @@ fn one(func: &mut Function, is_kernel: bool, start: u32) -> Option<u32> {
         return Some(start);
     }
     let asks = |inst| matches!(func.insts[inst].op, Op::PtrIsIn(_));
-    if has_escapes(func) || insts().any(|&inst| asks(inst)) {
+    if has_escapes(func) || func.layout_insts().any(|&inst| asks(inst)) {
         return None;
     }
     let pointers = func.values.iter().filter(|(_, data)| data.ty == PRIVATE);

@@ -40,7 +40,7 @@ pub fn run(
 ) -> Option<()> {
     let mut calls: FxHashMap<FuncId, usize> = FxHashMap::default();
     for func in bodies.values() {
-        for &inst in func.layout.iter().flat_map(|&b| &func.blocks[b].insts) {
+        for &inst in func.layout_insts() {
             if let Op::Call(callee) = func.insts[inst].op {
                 *calls.entry(callee).or_default() += 1;
             }

@@ -127,10 +127,7 @@ fn asks_of_pointers(func: &Function) -> bool {
         return true;
     }
     let generic = Type::Ptr(Space::Generic);
-    let mut insts = func
-        .layout
-        .iter()
-        .flat_map(|&block| &func.blocks[block].insts);
+    let mut insts = func.layout_insts();
     insts.any(|&inst| {
         let data = &func.insts[inst];
         let shown = match data.op {
