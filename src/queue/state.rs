@@ -54,12 +54,12 @@ impl BriefCommands {
     const WORK: u64 = 1 << 20;
 
     /// Returns true if the device has to show the end of the command recorded last, which is
-    /// `observed` or not, before the next one begins.
-    fn shows_end(&mut self, observed: bool, next: Option<u64>) -> bool {
+    /// `observed` or not, before the next one begins, whose work `next` bounds.
+    fn shows_end(&mut self, observed: bool, next: impl FnOnce() -> Option<u64>) -> bool {
         if !observed && self.commands == 0 {
             return false;
         }
-        let work = next.map_or(u64::MAX, |next| self.work.saturating_add(next));
+        let work = next().map_or(u64::MAX, |next| self.work.saturating_add(next));
         if work > Self::WORK || self.commands == Self::COMMANDS {
             *self = Self::default();
             return true;
@@ -205,14 +205,14 @@ impl QueueState {
         self.print_tasks.front().copied()
     }
 
-    /// Ends the open command: later operations belong to another, whose work is bounded by `next`
-    /// if it is at all. No event that the application has may depend on it, unless it is brief.
-    pub fn end_command(&mut self, next: Option<u64>) {
+    /// Ends the open command: later operations belong to another, which does `next`. No event that
+    /// the application has may depend on it, unless it is brief.
+    pub fn end_command(&mut self, next: &Work) {
         // One reference is ours.
         let held = || (self.open_events.last()).is_some_and(|event| Arc::strong_count(event) > 1);
         let observed = match std::mem::replace(&mut self.observed, Observed::No) {
-            Observed::No => self.brief.shows_end(false, next),
-            Observed::ByEvent => self.brief.shows_end(held(), next),
+            Observed::No => self.brief.shows_end(false, || next.bound()),
+            Observed::ByEvent => self.brief.shows_end(held(), || next.bound()),
             Observed::ByTask => {
                 self.brief = BriefCommands::default();
                 true
@@ -447,19 +447,19 @@ mod tests {
     #[test]
     fn brief_commands_share_their_end() {
         let mut brief = BriefCommands::default();
-        let none_observed = (0..100).all(|_| !brief.shows_end(false, Some(8)));
+        let none_observed = (0..100).all(|_| !brief.shows_end(false, || Some(8)));
         assert!(none_observed);
         // One that may take long begins behind a command that is observed, or behind brief ones after it.
-        assert!(brief.shows_end(true, None));
-        assert!(!brief.shows_end(true, Some(8)) && !brief.shows_end(false, Some(8)));
-        assert!(brief.shows_end(false, None) && !brief.shows_end(false, None));
+        assert!(brief.shows_end(true, || None));
+        assert!(!brief.shows_end(true, || Some(8)) && !brief.shows_end(false, || Some(8)));
+        assert!(brief.shows_end(false, || None) && !brief.shows_end(false, || None));
         // Neither many of them nor much work.
         let shown: Vec<usize> = (0..100)
-            .filter(|_| brief.shows_end(true, Some(8)))
+            .filter(|_| brief.shows_end(true, || Some(8)))
             .collect();
         assert_eq!(shown, [32, 65, 98]);
-        assert!(!brief.shows_end(true, Some(BriefCommands::WORK / 2)));
-        assert!(brief.shows_end(true, Some(BriefCommands::WORK)));
-        assert!(brief.shows_end(true, Some(u64::MAX)));
+        assert!(!brief.shows_end(true, || Some(BriefCommands::WORK / 2)));
+        assert!(brief.shows_end(true, || Some(BriefCommands::WORK)));
+        assert!(brief.shows_end(true, || Some(u64::MAX)));
     }
 }

@@ -140,7 +140,7 @@ impl Object<Queue> {
         if how.profile {
             self.free_unwanted(state);
         }
-        state.end_command(command.work.bound());
+        state.end_command(&command.work);
         state.forget_left_writes();
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
         state.wait_for(&ready.points)?;
