@@ -1,9 +1,11 @@
-//! The names of kinds of handles in the specification (cl_khr_external_memory, cl_khr_external_semaphore).
+//! The names of kinds of handles, and the error for one that is refused, in the specification (cl_khr_external_memory, cl_khr_external_semaphore).
 
 use crate::backend::external::{MemoryHandle, SemaphoreHandle};
+use crate::backend::DeviceError;
 use crate::cl::{
     self, cl_external_memory_handle_type_khr, cl_external_semaphore_handle_type_khr, cl_properties,
 };
+use crate::error::ClError;
 
 const MEMORY: [(cl_external_memory_handle_type_khr, MemoryHandle); 2] = [
     (
@@ -57,4 +59,12 @@ pub(super) fn semaphore_names(
     kinds: &[SemaphoreHandle],
 ) -> Vec<cl_external_semaphore_handle_type_khr> {
     names(&SEMAPHORES, kinds)
+}
+
+/// Returns the error for a handle that the driver refuses.
+pub(super) fn of_handle(error: DeviceError) -> ClError {
+    match error {
+        DeviceError::Driver { .. } => ClError::new(cl::CL_INVALID_VALUE, error.to_string()),
+        error => error.into(),
+    }
 }

@@ -11,7 +11,7 @@
 use super::context::Context;
 use super::device::Device;
 use super::event::{Event, Readiness};
-use super::external_handles::{semaphore_kind, semaphore_names};
+use super::external_handles::{of_handle, semaphore_kind, semaphore_names};
 use super::info::{answer, Info, InfoOut, Written};
 use super::properties::Form;
 use crate::backend::external::{self, SemaphoreHandle};
@@ -170,7 +170,7 @@ impl Wanted {
                 payload: device
                     .backend
                     .import_semaphore(*kind, *fd)
-                    .map_err(of_handle)?,
+                    .map_err(refused)?,
                 kind: *kind,
                 imported: true,
                 known: AtomicBool::new(true),
@@ -304,15 +304,14 @@ impl Semaphore {
     pub fn signal(&self, event: &Ref<Event>) -> bool {
         let mut payload = self.payload.lock();
         let Some(wait) = payload.waits.pop_front() else {
+            if self.shared.as_ref().is_some_and(Shared::is_known) {
+                // Others may have waited for those before.
+                payload.signals.clear();
+            }
             payload.update();
             let has_failed = |signal: &Ref<Event>| signal.readiness() == Readiness::Failed;
             payload.signals.retain(|signal| !has_failed(signal));
             payload.signals.push_back(event.clone());
-            if self.shared.as_ref().is_some_and(Shared::is_known) {
-                // Others may have waited for those before.
-                let last = payload.signals.pop_back();
-                payload.signals = last.into_iter().collect();
-            }
             return false;
         };
         drop(payload);
@@ -375,7 +374,7 @@ impl Semaphore {
                 "the semaphore was not made of a sync file",
             )?;
         let imported = shared.payload.import_sync_fd(fd);
-        imported.map_err(of_handle)
+        imported.map_err(refused)
     }
 
     /// Returns CL_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR.
@@ -395,11 +394,8 @@ impl Semaphore {
 }
 
 /// Returns the error for a handle that the driver refuses.
-fn of_handle(error: DeviceError) -> ClError {
-    match error {
-        DeviceError::Driver { .. } => ClError::new(cl::CL_INVALID_VALUE, error.to_string()),
-        error => ClError::from(error).of_resources(),
-    }
+fn refused(error: DeviceError) -> ClError {
+    of_handle(error).of_resources()
 }
 
 impl Drop for Semaphore {

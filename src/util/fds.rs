@@ -154,24 +154,27 @@ pub fn close(fd: i32) {
     unsafe { libc::close(fd) };
 }
 
-/// Returns the file that a descriptor names, if it is open.
-fn identity(fd: i32) -> Option<(libc::dev_t, libc::ino_t)> {
+/// Returns the status of the file that a descriptor names. An error: it is not open.
+fn status(fd: i32) -> Result<libc::stat> {
     // SAFETY: a plain structure, which the call fills.
     let mut status: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: room for the status; what is no descriptor is refused.
-    let known = unsafe { libc::fstat(fd, &mut status) } == 0;
-    known.then_some((status.st_dev, status.st_ino))
+    match unsafe { libc::fstat(fd, &mut status) } {
+        code if code < 0 => Err(Error::last_os_error()),
+        _ => Ok(status),
+    }
+}
+
+/// Returns the file that a descriptor names, if it is open.
+fn identity(fd: i32) -> Option<(libc::dev_t, libc::ino_t)> {
+    let status = status(fd).ok()?;
+    Some((status.st_dev, status.st_ino))
 }
 
 /// Returns the length in bytes of what a file descriptor names, or None where it has none. An error: it is not open, or names
 /// what is no memory, and what a driver might wait for.
 pub fn length(fd: i32) -> Result<Option<u64>> {
-    // SAFETY: a plain structure, which the call fills.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: room for the status; what is no descriptor is refused.
-    if unsafe { libc::fstat(fd, &mut status) } < 0 {
-        return Err(Error::last_os_error());
-    }
+    let status = status(fd)?;
     match status.st_mode & libc::S_IFMT {
         libc::S_IFREG => return Ok(u64::try_from(status.st_size).ok()),
         libc::S_IFIFO | libc::S_IFSOCK | libc::S_IFDIR | libc::S_IFBLK => {

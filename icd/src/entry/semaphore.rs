@@ -1,5 +1,6 @@
 //! Semaphores.
 
+use super::enqueue::Tail;
 use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
     self, cl_event, cl_external_semaphore_handle_type_khr, cl_int, cl_semaphore_info_khr,
@@ -7,14 +8,12 @@ use pumice_runtime::cl::{
     cl_semaphore_reimport_properties_khr, cl_uint,
 };
 use pumice_runtime::error::{ensure, ClResult};
-use pumice_runtime::handle::{self, Ref};
+use pumice_runtime::handle;
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
-use pumice_runtime::object::event::Event;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::semaphore::{self, Semaphore};
 use pumice_runtime::queue::Queue;
-use smallvec::SmallVec;
 use std::ffi::c_void;
 
 pub fn create(
@@ -86,20 +85,25 @@ pub fn reimport_sync_fd(
     semaphore.import_sync_fd(fd)
 }
 
-/// The arguments of both commands, checked.
-type Arguments = (Ref<Queue>, Vec<Ref<Semaphore>>, SmallVec<[Ref<Event>; 4]>);
-
-fn arguments(
+fn enqueue(
     queue: Handle,
-    number: cl_uint,
-    semaphores: In<cl_semaphore_khr>,
-    count: cl_uint,
-    list: In<cl_event>,
-) -> ClResult<Arguments> {
+    (number, semaphores): (cl_uint, In<cl_semaphore_khr>),
+    signal: bool,
+    tail: Tail,
+) -> ClResult {
     let queue = queue.object::<Queue>()?;
     ensure!(number > 0, cl::CL_INVALID_VALUE, "num_sema_objects is 0");
     let semaphores = abi::objects::<Semaphore>(number, semaphores)?;
-    Ok((queue, semaphores, abi::wait_list(count, list)?))
+    let waits = abi::wait_list(tail.count, tail.list)?;
+    let wanted = !tail.event.is_null();
+    let made = match signal {
+        true => queue.signal_semaphores(&semaphores, &waits, wanted)?,
+        false => queue.wait_semaphores(&semaphores, &waits, wanted)?,
+    };
+    if let Some(made) = made {
+        abi::publish_event(tail.event, made);
+    }
+    Ok(())
 }
 
 /// Implements clEnqueueWaitSemaphoresKHR. Binary semaphores have no payload values.
@@ -112,11 +116,12 @@ pub fn enqueue_wait(
     list: In<cl_event>,
     event: Out<cl_event>,
 ) -> ClResult {
-    let (queue, semaphores, waits) = arguments(queue, number, semaphores, count, list)?;
-    if let Some(made) = queue.wait_semaphores(&semaphores, &waits, !event.is_null())? {
-        abi::publish_event(event, made);
-    }
-    Ok(())
+    enqueue(
+        queue,
+        (number, semaphores),
+        false,
+        Tail { count, list, event },
+    )
 }
 
 /// Implements clEnqueueSignalSemaphoresKHR.
@@ -129,9 +134,10 @@ pub fn enqueue_signal(
     list: In<cl_event>,
     event: Out<cl_event>,
 ) -> ClResult {
-    let (queue, semaphores, waits) = arguments(queue, number, semaphores, count, list)?;
-    if let Some(made) = queue.signal_semaphores(&semaphores, &waits, !event.is_null())? {
-        abi::publish_event(event, made);
-    }
-    Ok(())
+    enqueue(
+        queue,
+        (number, semaphores),
+        true,
+        Tail { count, list, event },
+    )
 }

@@ -1,6 +1,6 @@
 //! Making buffers and sub-buffers: flags, sizes, host pointers, properties.
 
-use super::external::{self, ExternalHandle, Properties};
+use super::external::{ExternalHandle, Properties};
 use super::reach::Reach;
 use super::store::Store;
 use super::{address, Mem};
@@ -110,7 +110,7 @@ impl Mem {
         host_ptr: *mut c_void,
     ) -> ClResult<Ref<Self>> {
         let named = Properties::read(context, &properties)?;
-        external::check_others(&named)?;
+        address::check_properties(&named.others)?;
         let flags = check_flags(flags)?;
         check_fits(context, size)?;
         if let Some(handle) = named.external {

@@ -1,7 +1,7 @@
 //! Memory objects on memory of others (cl_khr_external_memory): the properties that name it, and what is made of it.
 
 use super::store::Store;
-use super::{address, Mem};
+use super::Mem;
 use crate::backend::external::MemoryHandle;
 use crate::backend::{self, DeviceError, ImageDesc};
 use crate::cl::{self, cl_int, cl_mem_flags, cl_mem_properties};
@@ -9,7 +9,7 @@ use crate::error::{ensure, ClError, ClResult, OrErr};
 use crate::handle::{self, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
-use crate::object::external_handles::memory_kind;
+use crate::object::external_handles::{memory_kind, of_handle};
 use crate::object::memories::MemoryIndex;
 use crate::object::properties::Form;
 use std::ffi::c_void;
@@ -214,19 +214,6 @@ fn close(fd: cl_int) {
     crate::util::fds::close(fd);
     #[cfg(not(unix))]
     let _ = fd;
-}
-
-/// Returns the error for a handle that the driver refuses.
-fn of_handle(error: DeviceError) -> ClError {
-    match error {
-        DeviceError::Driver { .. } => ClError::new(cl::CL_INVALID_VALUE, error.to_string()),
-        error => error.into(),
-    }
-}
-
-/// Checks the properties of a buffer that name no memory of others.
-pub(super) fn check_others(properties: &Properties) -> ClResult {
-    address::check_properties(&properties.others)
 }
 
 impl Mem {

@@ -22,11 +22,7 @@ fn import(
             setup.context.0, flags, list, memory, size, &mut code
         )
     );
-    assert_eq!(made.is_null(), code != 0);
-    match code {
-        0 => Ok(Buffer(made)),
-        code => Err(code),
-    }
+    memory_object(made, code)
 }
 
 /// Pages of the host.
@@ -67,17 +63,7 @@ fn memory_of_the_host() {
         pages.bytes().copy_from_slice(&pattern(2, SIZE));
         let mem = import(&setup, CL_MEM_READ_WRITE, properties, pages.0.cast(), SIZE);
         let mem = mem.unwrap_or_else(|code| panic!("{}", code_name(code)));
-        ok!(clEnqueueCopyBuffer(
-            setup.queue.0,
-            mem.0,
-            mem.0,
-            0,
-            SIZE / 2,
-            SIZE / 2,
-            0,
-            null(),
-            null_mut()
-        ));
+        copy_half(&setup, &mem);
         ok!(clFinish(setup.queue.0));
         assert!(pages.bytes() == buffer_after(2));
         // A kernel, too.

@@ -119,6 +119,15 @@ impl<'a> Semaphore<'a> {
     }
 }
 
+/// The memory object that a call has made, or its error.
+fn memory_object(made: cl_mem, code: cl_int) -> Result<Buffer, cl_int> {
+    assert_eq!(made.is_null(), code != 0);
+    match code {
+        0 => Ok(Buffer(made)),
+        code => Err(code),
+    }
+}
+
 /// A memory object with these properties, or the error.
 fn try_buffer(setup: &Setup, list: &[cl_mem_properties], size: usize) -> Result<Buffer, cl_int> {
     let mut code = 1;
@@ -130,11 +139,7 @@ fn try_buffer(setup: &Setup, list: &[cl_mem_properties], size: usize) -> Result<
         null_mut(),
         &mut code
     ));
-    assert_eq!(made.is_null(), code != 0);
-    match code {
-        0 => Ok(Buffer(made)),
-        code => Err(code),
-    }
+    memory_object(made, code)
 }
 
 fn rgba() -> cl_image_format {
@@ -162,11 +167,7 @@ fn try_image(setup: &Setup, list: &[cl_mem_properties], pitch: usize) -> Result<
         null_mut(),
         &mut code
     ));
-    assert_eq!(made.is_null(), code != 0);
-    match code {
-        0 => Ok(Buffer(made)),
-        code => Err(code),
-    }
+    memory_object(made, code)
 }
 
 /// Takes a memory object over from others, or hands it over.
@@ -186,9 +187,8 @@ fn hand_over(setup: &Setup, mem: &Buffer, acquire: bool) {
     assert_eq!(code, 0, "{}", code_name(code));
 }
 
-/// Copies the first half of the buffer to the second.
-fn work_on_buffer(setup: &Setup, mem: &Buffer) {
-    hand_over(setup, mem, true);
+/// Copies the first half of a buffer to the second.
+fn copy_half(setup: &Setup, mem: &Buffer) {
     ok!(clEnqueueCopyBuffer(
         setup.queue.0,
         mem.0,
@@ -200,6 +200,12 @@ fn work_on_buffer(setup: &Setup, mem: &Buffer) {
         null(),
         null_mut()
     ));
+}
+
+/// Copies the first half of the buffer to the second, which is ours for that time.
+fn work_on_buffer(setup: &Setup, mem: &Buffer) {
+    hand_over(setup, mem, true);
+    copy_half(setup, mem);
     hand_over(setup, mem, false);
 }
 

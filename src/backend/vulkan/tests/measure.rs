@@ -63,19 +63,17 @@ fn measure() {
         println!("  of which recording: {record:.3} us");
     }
     let uses = [used(&memory[2], true)];
+    let dispatch = || Op::Dispatch {
+        pipeline: &kernel,
+        groups: [1, 1, 1],
+        push: &constants,
+        uses: &uses,
+        bindings: &[],
+        touches_anything: false,
+    };
     per("dispatch, submit, wait", 2000, &mut || {
         for _ in 0..2000 {
-            let op = Op::Dispatch {
-                pipeline: &kernel,
-                groups: [1, 1, 1],
-                push: &constants,
-                uses: &uses,
-                bindings: &[],
-                touches_anything: false,
-            };
-            stream
-                .record(op, OrderRule::InOrder, false)
-                .expect("record");
+            (stream.record(dispatch(), OrderRule::InOrder, false)).expect("record");
             run(&mut stream);
         }
     });
@@ -83,17 +81,7 @@ fn measure() {
     per("dispatch, submit", 2000, &mut || {
         let began = Instant::now();
         for _ in 0..2000 {
-            let op = Op::Dispatch {
-                pipeline: &kernel,
-                groups: [1, 1, 1],
-                push: &constants,
-                uses: &uses,
-                bindings: &[],
-                touches_anything: false,
-            };
-            stream
-                .record(op, OrderRule::InOrder, false)
-                .expect("record");
+            (stream.record(dispatch(), OrderRule::InOrder, false)).expect("record");
             stream.submit(false).expect("submit");
         }
         submitting = began.elapsed().as_secs_f64() * 1e6 / 2000.0;
@@ -155,15 +143,7 @@ fn measure() {
     for observed in [false, true] {
         let mut seen: Vec<[f64; 2]> = (0..21)
             .map(|_| {
-                let op = Op::Dispatch {
-                    pipeline: &kernel,
-                    groups: [1, 1, 1],
-                    push: &constants,
-                    uses: &uses,
-                    bindings: &[],
-                    touches_anything: false,
-                };
-                (stream.record(op, OrderRule::InOrder, false)).expect("record");
+                (stream.record(dispatch(), OrderRule::InOrder, false)).expect("record");
                 let value = stream.open_value();
                 stream.end_command(observed);
                 for _ in 0..if observed { 40 } else { 0 } {
