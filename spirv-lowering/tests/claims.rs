@@ -255,6 +255,97 @@ fn false_bounds_are_found() {
     }
 }
 
+/// A function that passes its pointers to another.
+const OUTER: &str = "func fn2 \"outer\" (ptr.private, ptr.private) -> (i32) {
+block0(v0: ptr.private, v1: ptr.private):
+  v2 = call.fn1 v0, v1 : i32
+  v3 = call.fn1 v0, v1 : i32
+  v4 = iadd v2, v3 : i32
+  return v4
+}
+";
+
+/// Returns a kernel that calls a function with two pointers, which writes through the first and then
+/// reads through the second. `nested`: another function is between them. `second`: the second pointer.
+fn calls(nested: bool, second: &str) -> Case {
+    let (callee, outer) = if nested { ("fn2", OUTER) } else { ("fn1", "") };
+    let text = format!(
+        "kernel \"k\" fn0 {{
+  pointer global \"out\" \"uint*\" global none
+}}
+func fn0 \"k\" export (ptr.global) -> () {{
+block0(v0: ptr.global):
+  v1 = alloca.size4.align4 : ptr.private
+  v2 = alloca.size4.align4 : ptr.private
+  v3 = const 5 : i32
+  store.align4 v1, v3
+  store.align4 v2, v3
+  v4 = call.{callee} v1, {second} : i32
+  v5 = call.{callee} v1, {second} : i32
+  v6 = iadd v4, v5 : i32
+  store.align4 v0, v6
+  return
+}}
+func fn1 \"inner\" (ptr.private, ptr.private) -> (i32) {{
+block0(v0: ptr.private, v1: ptr.private):
+  v2 = load.align4 v1 : i32
+  v3 = const 1 : i32
+  v4 = iadd v2, v3 : i32
+  store.align4 v0, v4
+  v5 = load.align4 v1 : i32
+  v6 = load.align4 v0 : i32
+  v7 = iadd v5, v6 : i32
+  return v7
+}}
+{outer}"
+    );
+    Case {
+        module: parse_module(&text).unwrap(),
+        range: NdRange::linear(1, 1),
+        args: vec![CaseArg::Buffer(0)],
+        buffers: vec![vec![0; 4]],
+        kind: Kind::Plain,
+    }
+}
+
+/// Returns what a kernel writes to its first buffer, as read and lowered with functions that stay
+/// functions.
+fn written(case: &Case) -> [Vec<u8>; 2] {
+    let first = |memory: &interp::Memory, at| memory.region(at).unwrap().bytes.clone();
+    let (mut memory, args, buffers) = case.memory().unwrap();
+    let options = RunOptions::default();
+    interp::run(&case.module, "k", &case.range, &args, &mut memory, &options).unwrap();
+    let read = first(&memory, buffers[0]);
+    let it = claimed(case, 4, true).unwrap();
+    let (mut memory, args, buffers) = case.memory().unwrap();
+    let lowered = Lowered {
+        module: &it.module,
+        kernel: &case.module.kernels[0],
+        func: &it.pieces[0].func,
+        interface: &it.interface,
+        guard: false,
+    };
+    let claims = (it.pieces.as_slice(), it.packing.order());
+    run_claimed(&lowered, claims, &case.range, &args, &mut memory, &options).unwrap();
+    [read, first(&memory, buffers[0])]
+}
+
+/// Parameters of functions that stay functions may point to the same memory.
+#[test]
+fn what_two_parameters_point_to_is_one_variable() {
+    for (nested, second, result) in [
+        (false, "v2", 2 * 11),
+        (false, "v1", 2 * (6 + 7)),
+        (true, "v2", 4 * 11),
+        (true, "v1", 2 * (6 + 7 + 8 + 9)),
+    ] {
+        let case = calls(nested, second);
+        let [read, lowered] = written(&case);
+        assert_eq!(read, u32::to_le_bytes(result), "{second}");
+        assert_eq!(lowered, read, "{second}");
+    }
+}
+
 #[test]
 #[ignore = "as many as CLAIMS_COUNT says"]
 fn many() {

@@ -234,9 +234,10 @@ fn part_align(at: u64) -> u32 {
 }
 
 /// Returns true if the memory that two arguments of a call point to may overlap and the callee may
-/// write to it.
+/// write to it. `distinct`: the parameters of the caller point to memory that does not.
 fn overlap(
     func: &Function,
+    distinct: bool,
     a: (Value, Option<&PointeeParts>),
     b: (Value, Option<&PointeeParts>),
 ) -> bool {
@@ -249,16 +250,13 @@ fn overlap(
     };
     let known = |v: Value| match func.def_inst(v) {
         Some(inst) => matches!(func.insts[inst].op, Op::Alloca { .. }),
-        // Parameters of a shared function do not overlap: that is checked where it is called.
         None => {
-            matches!(func.values[v].def, ValueDef::Param(block, _) if Some(block) == func.entry())
+            distinct
+                && matches!(func.values[v].def, ValueDef::Param(block, _) if Some(block) == func.entry())
         }
     };
-    if !known(base_a) || !known(base_b) {
-        return true;
-    }
     if base_a != base_b {
-        return false;
+        return !known(base_a) || !known(base_b);
     }
     let range = |at: u64, parts: Option<&PointeeParts>| match parts {
         Some(parts) => Some((at + parts.keys().next()?, at + parts_end(parts))),
@@ -271,12 +269,23 @@ fn overlap(
     }
 }
 
-/// Returns true if the parts can be passed by value at the calls in another function.
-pub(super) fn fits_caller(func: &Function, callee: FuncId, plan: &ByValueParams) -> bool {
-    check_caller(func, callee, plan).is_some()
+/// Returns true if the parts can be passed by value at the calls in another function. `distinct`:
+/// its own parameters point to memory that does not overlap.
+pub(super) fn fits_caller(
+    func: &Function,
+    callee: FuncId,
+    plan: &ByValueParams,
+    distinct: bool,
+) -> bool {
+    check_caller(func, callee, plan, distinct).is_some()
 }
 
-fn check_caller(func: &Function, callee: FuncId, plan: &ByValueParams) -> Option<()> {
+fn check_caller(
+    func: &Function,
+    callee: FuncId,
+    plan: &ByValueParams,
+    distinct: bool,
+) -> Option<()> {
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
@@ -294,7 +303,10 @@ fn check_caller(func: &Function, callee: FuncId, plan: &ByValueParams) -> Option
                 .map(|(v, s)| (*v, s.as_ref()))
                 .collect();
             for (i, &a) in pointers.iter().enumerate() {
-                if pointers[i + 1..].iter().any(|&b| overlap(func, a, b)) {
+                if pointers[i + 1..]
+                    .iter()
+                    .any(|&b| overlap(func, distinct, a, b))
+                {
                     return None;
                 }
                 let Some(parts) = a.1 else { continue };
@@ -311,14 +323,15 @@ fn check_caller(func: &Function, callee: FuncId, plan: &ByValueParams) -> Option
     Some(())
 }
 
-/// Passes the parts by value at the calls in another function. Returns `None` if that is impossible
-/// at a call.
+/// Passes the parts by value at the calls in another function, whose parameters point to memory that
+/// does not overlap: where it is called that is checked in turn. Returns `None` if that is impossible at
+/// a call.
 pub(super) fn rewrite_caller(
     func: &mut Function,
     callee: FuncId,
     plan: &ByValueParams,
 ) -> Option<()> {
-    check_caller(func, callee, plan)?;
+    check_caller(func, callee, plan, true)?;
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         if data.op != Op::Call(callee) {

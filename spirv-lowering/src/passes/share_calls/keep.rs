@@ -20,7 +20,7 @@ use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use crate::passes::inline::flatten_but;
 use crate::passes::{clean, expand_memcopy};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The size of a kernel, as read, from which on functions are kept.
 const BUDGET: u64 = 20_000;
@@ -94,20 +94,13 @@ fn pass_memory(
         expand_memcopy::run(body).ok()?;
         clean(body);
     }
-    for &id in order {
-        let mut func = bodies.remove(&id)?;
-        clean(&mut func);
-        let plan = by_value::plan(&func)?;
-        let fits = |other: &Function| by_value::fits_caller(other, id, &plan);
-        if bodies.values().all(fits) {
-            by_value::rewrite_callee(&mut func, &plan)?;
-            for other in bodies.values_mut() {
-                by_value::rewrite_caller(other, id, &plan)?;
-            }
-            clean(&mut func);
-        }
-        bodies.insert(id, func);
-    }
+    let mut overlapping = FxHashSet::default();
+    let mut bodies = loop {
+        match pass_by_value(bodies.clone(), order, &overlapping)? {
+            Ok(done) => break done,
+            Err(id) => overlapping.insert(id),
+        };
+    };
     clean(bodies.get_mut(&kernel)?);
     addressed::run(&mut bodies, kernel)?;
     let kernel = compact(&bodies.remove(&kernel)?);
@@ -118,6 +111,39 @@ fn pass_memory(
         kernel,
         callees: callees.collect::<Option<_>>()?,
     })
+}
+
+/// Passes private memory by value where that is possible. The parameters of functions other than
+/// those in `overlapping` count as pointers to memory that does not overlap; returns the function,
+/// as `Err`, for which that was relied on and turns out to be unknown where it is called.
+fn pass_by_value(
+    mut bodies: FxHashMap<FuncId, Function>,
+    order: &[FuncId],
+    overlapping: &FxHashSet<FuncId>,
+) -> Option<Result<FxHashMap<FuncId, Function>, FuncId>> {
+    let mut relied = FxHashSet::default();
+    for &id in order {
+        let mut func = bodies.remove(&id)?;
+        clean(&mut func);
+        let plan = by_value::plan(&func)?;
+        let fits = |(caller, func): (&FuncId, &Function)| {
+            by_value::fits_caller(func, id, &plan, !overlapping.contains(caller))
+        };
+        if bodies.iter().all(fits) {
+            by_value::rewrite_callee(&mut func, &plan)?;
+            for (&caller, other) in &mut bodies {
+                if !by_value::fits_caller(other, id, &plan, false) {
+                    relied.insert(caller);
+                }
+                by_value::rewrite_caller(other, id, &plan)?;
+            }
+            clean(&mut func);
+        } else if relied.contains(&id) {
+            return Some(Err(id));
+        }
+        bodies.insert(id, func);
+    }
+    Some(Ok(bodies))
 }
 
 /// Returns true if pointers to private memory or generic ones become data or were data, so that it is
