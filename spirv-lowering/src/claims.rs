@@ -25,6 +25,9 @@ pub enum Claim {
     Stride(i64),
     /// Each value is within a bound, whatever the others are.
     Each(Bound),
+    /// The bytes accessed belong to one of these alias sets, a bit each. A byte has one set at most
+    /// that accesses may write to.
+    Aliases(u64),
 }
 
 /// A bound of a value.
@@ -36,6 +39,35 @@ pub enum Bound {
     AtMost(u64),
     /// The back edges of a loop are taken so many times at most each time that it is entered.
     Repeats(u64),
+    /// The value is not zero.
+    NotNull,
+    /// The upper half of 64 bits is the sign of the lower.
+    SignExtended,
+    /// The generic pointer is null, or its two top bits, which name the space that it points into,
+    /// are a number whose bit is set here.
+    Spaces(u8),
+}
+
+/// An access to memory through an operand of an instruction, with the claims about the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessClaims {
+    /// The number of the operand that is the address.
+    pub operand: usize,
+    /// Bytes accessed.
+    pub size: u64,
+    /// Set if the access writes.
+    pub writes: bool,
+    /// The alias sets of the bytes, a bit each, and the analyses that claim them.
+    pub sets: Vec<(u64, &'static str)>,
+}
+
+/// Returns an alias set by its number. Some numbers share one, as there are 64.
+pub fn alias_set(number: u32) -> u64 {
+    // The first are those of most accesses.
+    match number {
+        0..4 => 1 << number,
+        more => 1 << (4 + more % 60),
+    }
 }
 
 impl Claim {
@@ -44,7 +76,7 @@ impl Claim {
         match self {
             Self::Same => Some(0),
             Self::Stride(stride) => Some(stride),
-            Self::Each(_) => None,
+            Self::Each(_) | Self::Aliases(_) => None,
         }
     }
 
@@ -53,7 +85,10 @@ impl Claim {
         match self {
             Self::Each(Bound::Multiple(of)) => value % u64::from(of.max(1)) != 0,
             Self::Each(Bound::AtMost(most) | Bound::Repeats(most)) => value > most,
-            Self::Same | Self::Stride(_) => false,
+            Self::Each(Bound::NotNull) => value == 0,
+            Self::Each(Bound::SignExtended) => value as i32 as i64 as u64 != value,
+            Self::Each(Bound::Spaces(spaces)) => value != 0 && spaces >> (value >> 62) & 1 == 0,
+            Self::Same | Self::Stride(_) | Self::Aliases(_) => false,
         }
     }
 }
@@ -66,6 +101,12 @@ impl fmt::Display for Claim {
             Self::Each(Bound::Multiple(of)) => write!(f, "a multiple of {of}"),
             Self::Each(Bound::AtMost(most)) => write!(f, "at most {most:#x}"),
             Self::Each(Bound::Repeats(most)) => write!(f, "at most {most} repetitions"),
+            Self::Each(Bound::NotNull) => f.write_str("not null"),
+            Self::Each(Bound::SignExtended) => f.write_str("sign-extended from 32 bits"),
+            Self::Each(Bound::Spaces(spaces)) => write!(f, "null or into the spaces {spaces:#b}"),
+            Self::Aliases(sets) => {
+                write!(f, "only accesses of the alias sets {sets:#x} to the bytes")
+            }
         }
     }
 }
@@ -93,6 +134,26 @@ pub struct Claims {
     pub bounds: FxHashMap<Value, Vec<(Bound, &'static str)>>,
     /// How often the loops with these headers are repeated at most.
     pub repeats: FxHashMap<Block, u64>,
+    /// The accesses to memory of which aliases are claimed.
+    pub accesses: FxHashMap<Inst, Vec<AccessClaims>>,
+}
+
+impl Claims {
+    /// Creates a piece of a kernel, or a function that it calls, of which nothing is claimed.
+    pub fn new(func: Function) -> Self {
+        Self {
+            func,
+            callee: None,
+            data: SecondaryMap::new(),
+            reach: FxHashMap::default(),
+            slots: FxHashMap::default(),
+            escapes: FxHashSet::default(),
+            loops: SecondaryMap::new(),
+            bounds: FxHashMap::default(),
+            repeats: FxHashMap::default(),
+            accesses: FxHashMap::default(),
+        }
+    }
 }
 
 /// A claim that does not hold.

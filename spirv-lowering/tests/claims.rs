@@ -3,7 +3,7 @@
 //!
 //! `CLAIMS_FIRST=7 CLAIMS_COUNT=100000 cargo test --release --test claims -- --ignored` checks as many.
 
-use spirv_lowering::claims::{Bound, Claim, Claims, FalseClaim};
+use spirv_lowering::claims::{alias_set, Bound, Claim, Claims, FalseClaim};
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{self, run_claimed, Lowered, NdRange, Options as RunOptions};
 use spirv_lowering::ir::module::Module;
@@ -12,8 +12,11 @@ use spirv_lowering::native::{self, Packing};
 use spirv_lowering::options::Options;
 use spirv_lowering::program::Program;
 use spirv_lowering::target::Target;
+use spirv_lowering::testing::claims::{ClaimedStages, FalseAfter};
 use spirv_lowering::testing::generate::{generate, Case, CaseArg, Kind};
+use spirv_lowering::testing::prove::targets;
 use spirv_lowering::testing::shrink::shrink;
+use std::collections::BTreeMap;
 
 /// Lanes of packs: 128, 256 and 512 bits.
 const LANES: [u32; 3] = [4, 8, 16];
@@ -132,6 +135,53 @@ fn check_seeds(first: u64, count: u64) {
     );
     assert!(called as u64 * 10 > count, "{called} functions were called");
     assert!((left.len() as u64) * 3 < count, "not checked: {left:#?}");
+}
+
+/// The targets of the passes: processors, and those of `prove` for Vulkan.
+fn all_targets() -> Vec<(&'static str, Target)> {
+    let mut all = targets();
+    all.push(("processor", Target::processor(8)));
+    all
+}
+
+/// Returns the first false claim of a pass about a kernel.
+fn check_stages(case: &Case, target: &Target) -> Result<Option<FalseAfter>, String> {
+    let stages = ClaimedStages::new(case, target)?;
+    let found = stages.check(case).map_err(|error| error.to_string())?;
+    Ok(found.into_iter().next())
+}
+
+fn check_stages_of_seeds(first: u64, count: u64) {
+    let all = all_targets();
+    let mut left = Vec::new();
+    for seed in first..first + count {
+        let case = generate(seed);
+        let (name, target) = &all[(seed % all.len() as u64) as usize];
+        match check_stages(&case, target) {
+            Ok(None) => {}
+            Ok(Some((pass, found))) => {
+                let fails = |case: &_| matches!(check_stages(case, target), Ok(Some(_)));
+                let small = shrink(&case, &fails);
+                let again = check_stages(&small, target);
+                panic!(
+                    "seed {seed}, {name}, after {pass}: {found}\n{:?}\n{}\n{again:?}",
+                    small.range, small.module
+                );
+            }
+            Err(why) => left.push(format!("{seed}: {why}")),
+        }
+    }
+    println!(
+        "claims of passes hold; not checked: {} of {count}",
+        left.len()
+    );
+    assert!((left.len() as u64) * 4 < count, "not checked: {left:#?}");
+}
+
+#[test]
+fn claims_of_passes_hold_in_generated_kernels() {
+    let count = if cfg!(debug_assertions) { 21 } else { 70 };
+    check_stages_of_seeds(0, count);
 }
 
 #[test]
@@ -343,6 +393,62 @@ fn what_two_parameters_point_to_is_one_variable() {
         let [read, lowered] = written(&case);
         assert_eq!(read, u32::to_le_bytes(result), "{second}");
         assert_eq!(lowered, read, "{second}");
+        let stages = ClaimedStages::new(&case, &Target::full()).unwrap();
+        assert_eq!(stages.check(&case).unwrap(), [], "{second}");
+    }
+}
+
+/// Makes the claims of passes false: each access has alias sets of its own, what is not null is null,
+/// what is extended by its sign is so from one bit, pointers are into other spaces.
+fn falsify_stages(stages: &mut ClaimedStages) {
+    for piece in stages.stages.iter_mut().flat_map(|stage| &mut stage.pieces) {
+        for (number, access) in piece.accesses.values_mut().flatten().enumerate() {
+            for (sets, _) in &mut access.sets {
+                *sets = alias_set(number as u32);
+            }
+        }
+        for (bound, _) in piece.bounds.values_mut().flatten() {
+            *bound = match *bound {
+                Bound::AtMost(0) => Bound::NotNull,
+                Bound::Spaces(spaces) => Bound::Spaces(!spaces),
+                _ => Bound::AtMost(0),
+            };
+        }
+    }
+}
+
+/// Each analysis of a pass is found that claims what is false.
+#[test]
+fn false_claims_of_passes_are_found() {
+    let all = all_targets();
+    let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..40 {
+        let case = match seed {
+            0 => calls(false, "v2"),
+            _ => generate(seed),
+        };
+        let (_, target) = &all[(seed % all.len() as u64) as usize];
+        let Ok(mut stages) = ClaimedStages::new(&case, target) else {
+            continue;
+        };
+        falsify_stages(&mut stages);
+        for (_, claim) in stages.check(&case).unwrap_or_default() {
+            *found.entry(claim.analysis).or_default() += 1;
+        }
+    }
+    for analysis in [
+        "analysis::alignment",
+        "analysis::alloca",
+        "passes::byte_arrays",
+        "passes::cse",
+        "passes::dce",
+        "passes::fold_zero_loads",
+        "passes::lower_builtin_vars",
+        "passes::lower_generic_ptr",
+        "passes::narrow_params",
+        "passes::share_calls",
+    ] {
+        assert!(found.contains_key(analysis), "{analysis}: {found:?}");
     }
 }
 
@@ -350,6 +456,8 @@ fn what_two_parameters_point_to_is_one_variable() {
 #[ignore = "as many as CLAIMS_COUNT says"]
 fn many() {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let (first, count) = (number("CLAIMS_FIRST"), number("CLAIMS_COUNT"));
-    check_seeds(first.unwrap_or(0), count.unwrap_or(10_000));
+    let first = number("CLAIMS_FIRST").unwrap_or(0);
+    let count = number("CLAIMS_COUNT").unwrap_or(10_000);
+    check_seeds(first, count);
+    check_stages_of_seeds(first, count);
 }

@@ -3,15 +3,20 @@
 //! Lanes of a pack are compared where they have gone round the loops about a block equally often,
 //! because each block is emitted once. The value of a lane is compared with that of the first lane
 //! of its pack. Values with unknown bits are not compared.
+//!
+//! The alias sets of a byte in private or local memory are those that all accesses to it have in
+//! common, while a function runs; accesses that only read may have others. Address spaces do not
+//! overlap here, because each has memory of its own.
 
 use super::position::LocalPosition;
 use super::scalar::Scalar;
-use crate::claims::{Bound, Claim, Claims, FalseClaim, Order};
+use super::spaces;
+use crate::claims::{AccessClaims, Bound, Claim, Claims, FalseClaim, Order};
 use crate::ir::entity::{Block, FuncId, Inst, Value};
 use crate::ir::function::{Function, InstData};
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
-use crate::ir::types::Type;
+use crate::ir::types::{Space, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The iterations of the loops around a block, outer ones first.
@@ -22,6 +27,8 @@ type Path = Vec<(Block, u32)>;
 struct Activation {
     /// Its piece.
     piece: usize,
+    /// A number that no other has in this piece of the kernel.
+    number: u32,
     path: Path,
     /// The path of its callers with the places of the calls.
     outside: Path,
@@ -45,6 +52,30 @@ enum Site {
     Slot(Inst),
     Bound(Value, Bound),
     Loop(Block),
+    Access(Inst, usize, &'static str),
+}
+
+/// The memory that accesses may have in common.
+#[derive(PartialEq, Eq, Hash)]
+enum Owner {
+    /// Local memory, by the piece of the kernel.
+    Group(usize),
+    /// Private memory, by the number of the activation.
+    Item(u32),
+}
+
+/// The accesses to a byte: the alias sets that all have in common, and the work-item of the last.
+#[derive(Clone, Copy)]
+struct Common {
+    sets: u64,
+    item: u32,
+}
+
+/// The accesses to a byte.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    reads: Option<Common>,
+    writes: Option<Common>,
 }
 
 /// The claims of a kernel while it runs.
@@ -54,7 +85,10 @@ pub(super) struct Checker<'a> {
     lanes: u32,
     /// The functions that each work-item of the group is in.
     stacks: Vec<Vec<Activation>>,
+    activations: u32,
     seen: FxHashMap<Key, (u32, u64)>,
+    /// The bytes accessed, by address and the analysis that names alias sets.
+    touched: FxHashMap<(Owner, &'static str, u64), Touched>,
     /// The claims found to be false, once each.
     known: FxHashSet<(usize, Site)>,
     pub found: Vec<FalseClaim>,
@@ -67,7 +101,9 @@ impl<'a> Checker<'a> {
             order,
             lanes,
             stacks: Vec::new(),
+            activations: 0,
             seen: FxHashMap::default(),
+            touched: FxHashMap::default(),
             known: FxHashSet::default(),
             found: Vec::new(),
         }
@@ -76,11 +112,14 @@ impl<'a> Checker<'a> {
     /// Begins a piece in all work-items.
     pub fn begin(&mut self, piece: usize, items: usize) {
         self.seen.clear();
-        let start = Activation {
+        self.touched.clear();
+        self.activations = items as u32;
+        let start = |number| Activation {
             piece,
+            number,
             ..Activation::default()
         };
-        self.stacks = vec![vec![start]; items];
+        self.stacks = (0..self.activations).map(|n| vec![start(n)]).collect();
     }
 
     /// Returns true if the kernel has several pieces.
@@ -115,8 +154,10 @@ impl<'a> Checker<'a> {
         let mut outside = caller.outside.clone();
         outside.extend(&caller.path);
         outside.push((block, at as u32));
+        self.activations += 1;
         stack.push(Activation {
             piece: number.unwrap_or(usize::MAX),
+            number: self.activations,
             path: Path::new(),
             outside,
         });
@@ -181,6 +222,19 @@ impl<'a> Checker<'a> {
         } else if !claim.excludes(bits) {
             return;
         }
+        let lanes = [(other, before), (lane, bits)];
+        self.refute((number, piece), site, (claim, analysis), lanes, inst);
+    }
+
+    /// Records that a claim does not hold.
+    fn refute(
+        &mut self,
+        (number, piece): (usize, &Claims),
+        site: Site,
+        (claim, analysis): (Claim, &'static str),
+        lanes: [(u32, u64); 2],
+        inst: Option<&InstData>,
+    ) {
         self.known.insert((number, site));
         let func = &piece.func;
         let text = |inst: Inst| raw_inst(func, inst).to_string();
@@ -198,11 +252,11 @@ impl<'a> Checker<'a> {
                     let place = place.map_or("the end".to_owned(), |&inst| text(inst));
                     format!("{value} where {block} has it: {place}")
                 }
-                Site::Reach(inst) | Site::Slot(inst) => text(inst),
+                Site::Reach(inst) | Site::Slot(inst) | Site::Access(inst, ..) => text(inst),
                 Site::Loop(header) => format!("the loop at {header}"),
             },
             claim,
-            lanes: [(other, before), (lane, bits)],
+            lanes,
             line: inst.map_or(0, |data| data.line),
         });
     }
@@ -299,6 +353,59 @@ impl<'a> Checker<'a> {
                 (Type::I64, address),
                 Some(data),
             );
+        }
+        for access in piece.accesses.get(&inst).into_iter().flatten() {
+            if let Some(&address) = args.get(access.operand) {
+                self.touches(item, (inst, data), access, address);
+            }
+        }
+    }
+
+    /// Records an access to memory of which aliases are claimed.
+    fn touches(
+        &mut self,
+        item: &LocalPosition,
+        (inst, data): (Inst, &InstData),
+        access: &AccessClaims,
+        address: Scalar,
+    ) {
+        let (Some((number, piece)), Some(activation)) = (self.piece(item), self.activation(item))
+        else {
+            return;
+        };
+        let pointer = data.args.get(access.operand).map(|&v| piece.func.ty(v));
+        let Some(space) = pointer.and_then(Type::space).filter(|_| address.is_known()) else {
+            return;
+        };
+        let (space, start) = spaces::place(space, address.bits);
+        let own = activation.number;
+        for &(sets, analysis) in &access.sets {
+            for byte in (0..access.size).map(|i| start.wrapping_add(i)) {
+                let owner = match space {
+                    Space::Private => Owner::Item(own),
+                    Space::Local => Owner::Group(number),
+                    _ => return,
+                };
+                let touched = self.touched.entry((owner, analysis, byte)).or_default();
+                let others = [touched.writes, touched.reads.filter(|_| access.writes)];
+                let other = others.into_iter().flatten().find(|c| c.sets & sets == 0);
+                let common = match access.writes {
+                    true => &mut touched.writes,
+                    false => &mut touched.reads,
+                };
+                let before = common.map_or(u64::MAX, |common| common.sets);
+                *common = Some(Common {
+                    sets: before & sets,
+                    item: item.index,
+                });
+                let site = Site::Access(inst, access.operand, analysis);
+                let Some(other) = other.filter(|_| !self.known.contains(&(number, site))) else {
+                    continue;
+                };
+                let lanes = [(other.item, byte), (item.index, byte)];
+                let claim = (Claim::Aliases(sets), analysis);
+                self.refute((number, piece), site, claim, lanes, Some(data));
+            }
         }
     }
 

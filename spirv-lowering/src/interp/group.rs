@@ -49,6 +49,9 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
     if let Some(watch) = &mut machine.watch {
         watch.begin_group();
     }
+    if let Some(first) = machine.claims.as_ref().and_then(|c| c.pieces.first()) {
+        machine.func = &first.func;
+    }
     let arrays = Arrays::new(machine.func, &machine.specs)?;
     let noise = machine.noise();
     let mut local = Local {
@@ -139,23 +142,26 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
     Ok(())
 }
 
-/// Begins a piece of the kernel in all work-items.
+/// Begins a piece of the kernel in all work-items, which are at the beginning of the first one.
 fn begin_piece<'a>(
     machine: &mut Machine<'a>,
     items: &mut [Item<'a>],
-    piece: usize,
+    number: usize,
     shared: &[Option<Scalar>],
 ) {
     let Some(claims) = &mut machine.claims else {
         return;
     };
-    claims.begin(piece, items.len());
+    claims.begin(number, items.len());
     let pieces = claims.pieces;
-    if let Some(piece) = pieces.get(piece) {
+    if let Some(piece) = pieces.get(number) {
         machine.func = &piece.func;
     }
     for item in items {
-        item.begin_piece(machine, shared);
+        match number {
+            0 => item.enters(machine),
+            _ => item.begin_piece(machine, shared),
+        }
     }
 }
 

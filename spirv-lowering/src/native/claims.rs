@@ -3,20 +3,13 @@
 
 use super::strides::{Class, Reach};
 use super::tree::Tree;
-use super::{calls, regions, Packing, Piece, Region};
-use crate::analysis::alignment::Alignments;
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::iterations;
-use crate::analysis::loops::LoopForest;
-use crate::analysis::narrow_induction;
+use super::{calls, regions, strides, Packing, Piece, Region};
 use crate::claims::{Bound, Claim, Claims};
 use crate::error::{LowerError, Result};
-use crate::ir::entity::{Block, SecondaryMap};
-use crate::ir::function::Function;
+use crate::ir::entity::Block;
 use crate::ir::module::Module;
 use crate::ir::op::Op;
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::passes::claims::bound;
 
 fn of_data(class: Class) -> Option<Claim> {
     match class {
@@ -40,8 +33,8 @@ pub fn claims(module: &Module, packing: Packing) -> Result<Vec<Claims>> {
     let callees = calls::callees(module, &pieces, packing, &Ok)?;
     let mut pieces: Vec<Claims> = pieces.into_iter().map(of).collect();
     match &mut pieces[..] {
-        // Structured control flow has the values and loops of before, but passes values through more blocks than the
-        // analyses follow.
+        // Structured control flow has the values and loops of before, but passes values through more
+        // blocks than the analyses follow.
         [whole] => bound(whole, func, module),
         pieces => pieces.iter_mut().for_each(|piece| {
             let func = piece.func.clone();
@@ -59,47 +52,6 @@ pub fn claims(module: &Module, packing: Packing) -> Result<Vec<Claims>> {
     Ok(pieces)
 }
 
-/// Adds the claims about values of each work-item, and about loops.
-fn bound(claims: &mut Claims, func: &Function, module: &Module) {
-    let Claims {
-        bounds, repeats, ..
-    } = claims;
-    let cfg = Cfg::new(func);
-    let mut claim = |value, bound, analysis| {
-        if func.as_const(value).is_none() {
-            bounds.entry(value).or_default().push((bound, analysis));
-        }
-    };
-    let aligned = |id| module.globals.get(id).map_or(1, |global| global.align);
-    let alignments = Alignments::new(func, &[], aligned);
-    for &block in cfg.rpo() {
-        let insts = &func.blocks[block].insts;
-        let results = insts.iter().flat_map(|&inst| &func.insts[inst].results);
-        for &value in func.blocks[block].params.iter().chain(results) {
-            let of = alignments.of(value);
-            if of > 1 {
-                claim(value, Bound::Multiple(of), "analysis::alignment");
-            }
-        }
-    }
-    for counter in narrow_induction::within_32_bits(func, &cfg) {
-        let results = &func.insts[counter.next].results;
-        for &value in results.iter().chain([&counter.param]) {
-            claim(
-                value,
-                Bound::AtMost(u32::MAX.into()),
-                "analysis::narrow_induction",
-            );
-        }
-    }
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-    for lp in forest.loops.values().filter(|_| forest.is_reducible()) {
-        if let Some(most) = iterations::trips(func, lp) {
-            repeats.insert(lp.header, most);
-        }
-    }
-}
-
 fn of(piece: Piece) -> Claims {
     let Piece {
         region,
@@ -107,17 +59,7 @@ fn of(piece: Piece) -> Claims {
         classes,
     } = piece;
     let Region { func, uniform, .. } = region;
-    let mut claims = Claims {
-        data: SecondaryMap::new(),
-        reach: FxHashMap::default(),
-        slots: FxHashMap::default(),
-        escapes: FxHashSet::default(),
-        loops: SecondaryMap::new(),
-        bounds: FxHashMap::default(),
-        repeats: FxHashMap::default(),
-        callee: None,
-        func,
-    };
+    let mut claims = Claims::new(func);
     let func = &claims.func;
     for value in func.values.keys() {
         claims.data[value] = of_data(classes.of(value));
@@ -132,6 +74,10 @@ fn of(piece: Piece) -> Claims {
                 continue;
             };
             match data.op {
+                Op::ZExt | Op::SExt if strides::is_id(func, first) => {
+                    let bound = (Bound::AtMost(i32::MAX as u64), "native::strides");
+                    claims.bounds.entry(first).or_default().push(bound);
+                }
                 Op::VarStore(var) if uniform[var] => {
                     let class = classes.class(&tree, data.args[1], block);
                     let claim = of_data(class).unwrap_or(Claim::Same);

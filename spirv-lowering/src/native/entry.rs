@@ -111,7 +111,7 @@ pub fn module(
         };
         for (number, piece) in pieces.iter().enumerate() {
             let head = format!(
-                "define internal i32 @region_{number}(ptr noalias readonly %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz, i32 %many) #0"
+                "define internal i32 @region_{number}(ptr %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz, i32 %many) #0"
             );
             write(piece, &Role::Region { head, several }, &offsets)?;
         }
@@ -233,7 +233,7 @@ fn driver(regions: usize, shape: Shape, declarations: &mut Declarations) -> Resu
     llvm.begin(end);
     llvm.ret(None);
     builder.finish(&format!(
-        "define void @{}(ptr noalias readonly %launch, ptr %local, ptr %frame, i64 %first, i64 %count) #0",
+        "define void @{}(ptr %launch, ptr %local, ptr %frame, i64 %first, i64 %count) #0",
         shape.packing.symbol(),
     ))
 }

@@ -178,7 +178,7 @@ pub fn affine(
 /// Returns true if a value is an id of a work-item or work-group in some dimension, or a part of
 /// the sum of one. In kernels that are not lowered for wide ranges ids are less than 2^31, so that
 /// neighbours do not wrap around and either extension is one.
-fn is_id(func: &Function, value: Value) -> bool {
+pub fn is_id(func: &Function, value: Value) -> bool {
     let mut parts = Vec::new();
     if !id_parts(func, value, &mut parts) {
         return false;

@@ -9,6 +9,7 @@
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
+use crate::claims::alias_set;
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, Values};
 use crate::ir::op::{Effect, Op, Scope};
@@ -197,6 +198,40 @@ struct Mark {
     floor: u32,
 }
 
+/// The classes of addresses.
+struct Classes {
+    /// The number plus one of the alloca that a private pointer is derived from, if its address
+    /// does not escape.
+    private: SecondaryMap<Value, u32>,
+    /// The number of allocas.
+    allocas: usize,
+}
+
+impl Classes {
+    fn of(&self, func: &Function, base: Value) -> SmallVec<[Class; 3]> {
+        match self.private[base] {
+            0 => {}
+            n => return SmallVec::from_slice(&[ALLOCA + n - 1]),
+        }
+        SmallVec::from_slice(match func.ty(base).space() {
+            Some(Space::Global | Space::Constant) => &[GLOBAL],
+            Some(Space::Local) => &[LOCAL],
+            Some(Space::Private) => &[PRIVATE],
+            Some(Space::Generic) | None => &[GLOBAL, LOCAL, PRIVATE],
+        })
+    }
+}
+
+/// Returns the alias sets of the memory at an address, as a bit each: the pass takes those of
+/// different sets for disjoint.
+pub fn alias_sets(func: &Function) -> impl Fn(Value) -> u64 + use<'_> {
+    let classes = unescaped(func);
+    move |address| {
+        let classes = classes.of(func, address).into_iter();
+        classes.fold(0, |sets, class| sets | alias_set(class))
+    }
+}
+
 struct Memory {
     /// By base and offset / 8.
     entries: FxHashMap<(Value, i64), SmallVec<[AvailableValue; 2]>>,
@@ -205,21 +240,19 @@ struct Memory {
     floor: u32,
     epoch: u32,
     log: Vec<Undo>,
-    /// The number plus one of the alloca that a private pointer is derived from, if its address
-    /// does not escape.
-    private: SecondaryMap<Value, u32>,
+    classes: Classes,
 }
 
 impl Memory {
     fn new(func: &Function) -> Self {
-        let (private, count) = unescaped(func);
+        let classes = unescaped(func);
         Self {
             entries: FxHashMap::default(),
-            kills: vec![Kill::default(); ALLOCA as usize + count],
+            kills: vec![Kill::default(); ALLOCA as usize + classes.allocas],
             floor: 0,
             epoch: 1,
             log: Vec::new(),
-            private,
+            classes,
         }
     }
 
@@ -245,19 +278,6 @@ impl Memory {
     fn forget_all(&mut self) {
         self.epoch += 1;
         self.floor = self.epoch;
-    }
-
-    fn classes(&self, func: &Function, base: Value) -> SmallVec<[Class; 3]> {
-        match self.private[base] {
-            0 => {}
-            n => return SmallVec::from_slice(&[ALLOCA + n - 1]),
-        }
-        SmallVec::from_slice(match func.ty(base).space() {
-            Some(Space::Global | Space::Constant) => &[GLOBAL],
-            Some(Space::Local) => &[LOCAL],
-            Some(Space::Private) => &[PRIVATE],
-            Some(Space::Generic) | None => &[GLOBAL, LOCAL, PRIVATE],
-        })
     }
 
     fn kill(&mut self, class: Class, base: u32) {
@@ -287,7 +307,7 @@ impl Memory {
 
     fn is_valid(&self, func: &Function, base: Value, entry: &AvailableValue) -> bool {
         entry.epoch >= self.floor
-            && self.classes(func, base).iter().all(|&class| {
+            && self.classes.of(func, base).iter().all(|&class| {
                 let kill = self.kills[class as usize];
                 let limit = if kill.base == base.index() as u32 {
                     kill.other
@@ -382,7 +402,7 @@ impl Memory {
             Op::Store { volatile, .. } => {
                 let (base, mut offset) = base_of(func, data.args[0]);
                 let size: u32 = data.args[1..].iter().map(|&v| func.ty(v).size()).sum();
-                for class in self.classes(func, base) {
+                for class in self.classes.of(func, base) {
                     self.kill(class, base.index() as u32);
                 }
                 self.overwrite(func, base, offset, size.into());
@@ -396,7 +416,7 @@ impl Memory {
             }
             Op::MemCopy { .. } => {
                 let (base, _) = base_of(func, data.args[0]);
-                for class in self.classes(func, base) {
+                for class in self.classes.of(func, base) {
                     self.kill(class, NO_BASE);
                 }
             }
@@ -432,7 +452,7 @@ fn base_of(func: &Function, pointer: Value) -> (Value, i64) {
 
 /// Finds the allocas whose address is used by loads, stores and copies alone. Returns for each
 /// pointer derived from one, by any offset, its number plus one.
-fn unescaped(func: &Function) -> (SecondaryMap<Value, u32>, usize) {
+fn unescaped(func: &Function) -> Classes {
     let mut root: SecondaryMap<Value, u32> = SecondaryMap::new();
     let mut escaped: Vec<bool> = Vec::new();
     let cfg = Cfg::new(func);
@@ -473,11 +493,13 @@ fn unescaped(func: &Function) -> (SecondaryMap<Value, u32>, usize) {
             }
         });
     }
-    let count = escaped.len();
     for value in func.values.keys() {
         if root[value] != 0 && escaped[root[value] as usize - 1] {
             root[value] = 0;
         }
     }
-    (root, count)
+    Classes {
+        private: root,
+        allocas: escaped.len(),
+    }
 }

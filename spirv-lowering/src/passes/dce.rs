@@ -5,6 +5,7 @@
 //! Mark and sweep: everything is dead until an effect, a branch or a return needs it, so cycles of
 //! dead block parameters go too.
 
+use crate::claims::alias_set;
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::Op;
@@ -102,6 +103,16 @@ pub fn run(func: &mut Function) -> bool {
         }
     }
     changed
+}
+
+/// Returns the alias sets of the memory at an address, as a bit each: what is only stored to is read
+/// through no address of another set.
+pub fn alias_sets(func: &Function) -> impl Fn(Value) -> u64 + use<'_> {
+    let write_only = write_only_allocas(func);
+    move |address| match alloca_root(func, address) {
+        Some(root) if write_only[root.index()] => alias_set(root.index() as u32 + 1),
+        _ => alias_set(0),
+    }
 }
 
 /// Finds the allocas that are only stored to: no load, no other use of their address or of one

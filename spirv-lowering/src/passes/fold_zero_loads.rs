@@ -34,6 +34,26 @@ fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> Option<Secondar
     any.then_some(found)
 }
 
+/// Returns the results of loads that the pass takes for zero.
+pub fn zeros(func: &Function, globals: &PrimaryMap<GlobalId, Global>) -> Vec<Value> {
+    let zero = |id| globals.get(id).is_some_and(Global::is_zero);
+    let from_zero = pointers(func, zero).unwrap_or_default();
+    let loads = func.layout_insts().filter(|&&inst| {
+        let data = &func.insts[inst];
+        let load = matches!(
+            data.op,
+            Op::Load {
+                volatile: false,
+                ..
+            }
+        );
+        load && data.args.first().is_some_and(|&from| from_zero[from])
+    });
+    loads
+        .flat_map(|&inst| func.insts[inst].results.clone())
+        .collect()
+}
+
 /// Runs the pass. `globals`: the module's variables. Returns true if anything changed.
 pub fn run(func: &mut Function, globals: &PrimaryMap<GlobalId, Global>) -> Result<bool> {
     // Of a large module most kernels reach few variables: only those are looked at.

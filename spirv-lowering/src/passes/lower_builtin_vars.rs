@@ -88,6 +88,22 @@ fn global_index(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
     extend(r, index)
 }
 
+/// Returns true for a 64-bit built-in variable that is computed in 32 bits.
+pub fn is_narrow(builtin: Builtin) -> bool {
+    matches!(
+        builtin,
+        Builtin::GlobalId(_)
+            | Builtin::GlobalSize(_)
+            | Builtin::GlobalOffset(_)
+            | Builtin::LocalId(_)
+            | Builtin::LocalSize(_)
+            | Builtin::EnqueuedLocalSize(_)
+            | Builtin::GroupId(_)
+            | Builtin::NumGroups(_)
+            | Builtin::LocalLinearId
+    )
+}
+
 fn lower(r: &mut Rewriter, linear: Linear, builtin: Builtin) -> Value {
     let lanes = u64::from(linear.lanes.unwrap_or(1).max(1));
     match builtin {

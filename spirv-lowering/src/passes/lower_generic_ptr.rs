@@ -135,8 +135,19 @@ fn infer(func: &Function) -> SecondaryMap<Value, Spaces> {
     }
 }
 
+/// Returns the generic pointers with the spaces that they may point into: bit 0 global, 1 local,
+/// 2 private, as the numbers of their tags.
+pub fn spaces(func: &Function) -> Vec<(Value, u8)> {
+    if !func.values.values().any(|v| v.ty == GENERIC) {
+        return Vec::new();
+    }
+    let sets = infer(func);
+    let generic = func.values.keys().filter(|&v| func.ty(v) == GENERIC);
+    generic.map(|v| (v, sets[v].0)).collect()
+}
+
 /// Returns true if the pointer is into a variable, so that it is not null.
-fn is_object(func: &Function, mut pointer: Value) -> bool {
+pub fn is_object(func: &Function, mut pointer: Value) -> bool {
     while let Some(inst) = func.def_inst(pointer) {
         let data = &func.insts[inst];
         match (data.op, data.args.first()) {

@@ -1,6 +1,7 @@
 //! Passes: functions from KIR to KIR, one file each.
 
 pub mod byte_arrays;
+pub mod claims;
 pub mod const_fold;
 pub mod contract;
 pub mod cse;

@@ -28,12 +28,26 @@ struct ParamFacts {
     sign_high: bool,
 }
 
-/// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
-    if func.structure.is_some() {
-        return false;
-    }
-    let cfg = Cfg::new(func);
+/// Returns the 64-bit parameters whose high half is zero, and those whose high half is the sign of
+/// the low one.
+pub fn narrow(func: &Function, cfg: &Cfg) -> [Vec<Value>; 2] {
+    let Some((known, _)) = facts(func, cfg) else {
+        return [Vec::new(), Vec::new()];
+    };
+    let all = |holds: fn(&ParamFacts) -> bool| {
+        let values = func.values.keys();
+        let values = values.filter(|&v| known[v].candidate && holds(&known[v]));
+        values.collect()
+    };
+    [all(|facts| facts.zero_high), all(|facts| facts.sign_high)]
+}
+
+/// Returns what is known of the 64-bit parameters, and the induction variables among them; `None` if
+/// there are no such parameters.
+fn facts(
+    func: &Function,
+    cfg: &Cfg,
+) -> Option<(SecondaryMap<Value, ParamFacts>, Vec<InductionVariable>)> {
     let mut known: SecondaryMap<Value, ParamFacts> = SecondaryMap::new();
     let mut any = false;
     for &block in cfg.rpo().iter().skip(1) {
@@ -50,9 +64,9 @@ pub fn run(func: &mut Function) -> bool {
         }
     }
     if !any {
-        return false;
+        return None;
     }
-    let variables = narrow_induction::within_32_bits(func, &cfg);
+    let variables = narrow_induction::within_32_bits(func, cfg);
     for variable in &variables {
         known[variable.param] = ParamFacts {
             induction: true,
@@ -83,10 +97,20 @@ pub fn run(func: &mut Function) -> bool {
             }
         }
         if !changed {
-            break;
+            return Some((known, variables));
         }
     }
+}
 
+/// Runs the pass. Returns true if the function changed.
+pub fn run(func: &mut Function) -> bool {
+    if func.structure.is_some() {
+        return false;
+    }
+    let cfg = Cfg::new(func);
+    let Some((known, variables)) = facts(func, &cfg) else {
+        return false;
+    };
     let narrows = |k: ParamFacts| k.candidate && (k.zero_high || k.sign_high);
     let mut subst = Subst::new();
     let mut changed = false;

@@ -5,6 +5,7 @@
 //! results before and after each pass; [`shrink`] reduces a kernel that shows a fault. `prove-tool`
 //! does so for many seeds. [`operations`] makes kernels of every operation on chosen operands.
 
+pub mod claims;
 pub mod generate;
 pub mod operations;
 pub mod prove;

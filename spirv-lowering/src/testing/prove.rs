@@ -140,7 +140,7 @@ struct Seen {
     printf: Vec<Record>,
 }
 
-fn run_options(target: &Target, strict: bool) -> RunOptions {
+pub(super) fn run_options(target: &Target, strict: bool) -> RunOptions {
     RunOptions {
         steps: if strict { STEPS } else { STEPS * MORE },
         strict,
@@ -363,7 +363,7 @@ fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
     Ok(list)
 }
 
-fn kernel_of(case: &Case) -> FuncId {
+pub(super) fn kernel_of(case: &Case) -> FuncId {
     let first = case.module.kernels.first().map(|k| k.func);
     first.unwrap_or(FuncId::new(0))
 }
@@ -397,13 +397,14 @@ fn prove_alone(case: &Case, original: &Seen, options: &RunOptions) -> Result<u32
 }
 
 /// The functions that the pipeline made of a kernel.
-struct Stages {
+pub(super) struct Stages {
     /// The function after each pass, where it changed.
-    functions: Vec<(String, Function)>,
-    interface: KernelInterface,
+    pub functions: Vec<(String, Function)>,
+    pub interface: KernelInterface,
 }
 
-fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Difference> {
+/// Lowers the kernel of a module, and keeps the functions that its passes make.
+pub(super) fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Difference> {
     let mut functions: Vec<(String, Function)> = Vec::new();
     let (mut last, mut structured) = (0, false);
     let mut name_of_last = String::new();

@@ -39,10 +39,6 @@ impl Emitter<'_> {
         match data.op {
             Op::Load { align, volatile } => self.load(args[0], results, align, volatile, cx),
             Op::Store { align, volatile } => self.store(args[0], &args[1..], align, volatile, cx),
-            Op::MemCopy { size, align } => self.each_lane(&args[..2], None, cx, |this, a| {
-                this.llvm.copy(&a[0], &a[1], size, align.min(8));
-                Ok(None)
-            }),
             Op::VarLoad(var) => self.array_load(var, args[0], results[0], cx),
             Op::VarStore(var) => self.array_store(var, args[0], args[1], cx),
             // The work-items of a group run in one thread: nobody else sees their local memory.

@@ -535,22 +535,6 @@ impl<'a> Builder<'a> {
         self.element(LlvmType::int(8), base, bytes)
     }
 
-    pub fn copy(&mut self, to: &Operand, from: &Operand, bytes: u64, align: u32) {
-        let fits = [to, from].iter().all(|at| at.ty() == LlvmType::PTR);
-        let name = "llvm.memcpy.p0.p0.i64";
-        self.declarations
-            .0
-            .insert(format!("declare void @{name}(ptr, ptr, i64, i1)"));
-        let (to, from) = (
-            format_args!("ptr align {align} {to}"),
-            format_args!("ptr align {align} {from}"),
-        );
-        self.line(
-            fits,
-            format_args!("call void @{name}({to}, {from}, i64 {bytes}, i1 false)"),
-        );
-    }
-
     pub fn atomic_load(&mut self, ty: LlvmType, at: &Operand, order: Order, align: u32) -> Operand {
         let fits = at.ty() == LlvmType::PTR && !ty.is_vector();
         self.def(

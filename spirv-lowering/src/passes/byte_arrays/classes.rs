@@ -40,7 +40,7 @@ impl Lower<'_> {
         self.func.ty(value) == Type::Ptr(self.plan.space)
     }
 
-    pub(super) fn unite(&mut self) -> Result<()> {
+    pub(super) fn unite(&mut self) {
         let escaped = self.escaped();
         let mut globals: FxHashMap<GlobalId, u32> = FxHashMap::default();
         for block in self.func.layout.clone() {
@@ -105,7 +105,6 @@ impl Lower<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Returns the class of a node, which it makes if there is none yet.

@@ -35,6 +35,7 @@ mod width;
 use access::is_access;
 use width::Costs;
 
+use crate::claims::alias_set;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{GlobalId, Inst, SecondaryMap, Value, Var};
 use crate::ir::function::{Function, Storage, ValueDef, VarData, VarLen};
@@ -169,28 +170,31 @@ enum Offset {
     Value(Value),
 }
 
+/// Returns the alias sets of the memory at each pointer into a space, as a bit each: the classes.
+pub fn alias_sets(func: &Function, space: Space) -> SecondaryMap<Value, u64> {
+    let mut func = func.clone();
+    let plan = ByteArrayPlan {
+        space,
+        storage: Storage::Function,
+        variables: Vec::new(),
+        explicit_layout: false,
+    };
+    let mut lower = Lower::new(&mut func, plan);
+    lower.unite();
+    let mut sets = SecondaryMap::new();
+    for value in lower.func.values.keys().collect::<Vec<_>>() {
+        if lower.func.ty(value) == Type::Ptr(space) {
+            sets[value] = alias_set(lower.class(value) as u32);
+        }
+    }
+    sets
+}
+
 /// Runs the lowering. Returns the bytes of fixed size.
 pub fn run(func: &mut Function, plan: ByteArrayPlan) -> Result<u32> {
-    let count = func.values.len();
-    let first_own = func.insts.len();
-    let mut lower = Lower {
-        func,
-        plan,
-        parent: (0..=count as u32).collect(),
-        classes: Vec::new(),
-        class_of_root: FxHashMap::default(),
-        single: false,
-        ours: SecondaryMap::new(),
-        class: SecondaryMap::new(),
-        offsets: FxHashMap::default(),
-        out: Vec::new(),
-        line: 0,
-        first_own,
-        whole: FxHashMap::default(),
-        overlays: FxHashMap::default(),
-    };
+    let mut lower = Lower::new(func, plan);
     let explicit = lower.plan.explicit_layout;
-    lower.unite()?;
+    lower.unite();
     lower.collect(false)?;
     if lower.doubt_alignments() {
         lower.collect(false)?;
@@ -211,7 +215,26 @@ impl Class {
     }
 }
 
-impl Lower<'_> {
+impl<'f> Lower<'f> {
+    fn new(func: &'f mut Function, plan: ByteArrayPlan) -> Self {
+        Self {
+            parent: (0..=func.values.len() as u32).collect(),
+            first_own: func.insts.len(),
+            func,
+            plan,
+            classes: Vec::new(),
+            class_of_root: FxHashMap::default(),
+            single: false,
+            ours: SecondaryMap::new(),
+            class: SecondaryMap::new(),
+            offsets: FxHashMap::default(),
+            out: Vec::new(),
+            line: 0,
+            whole: FxHashMap::default(),
+            overlays: FxHashMap::default(),
+        }
+    }
+
     /// Places variables in classes and classes one after the other, and declares the arrays.
     fn lay_out(&mut self) {
         let mut at = FIRST;

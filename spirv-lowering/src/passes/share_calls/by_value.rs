@@ -5,9 +5,11 @@
 //! function gets memory of its own, filled from parameters at its start and read back where it
 //! returns; the callers load before the call and store after it.
 
+use crate::claims::alias_set;
 use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::ir::entity::{FuncId, Inst, Value};
 use crate::ir::function::{Function, Terminator, ValueDef};
+use crate::ir::module::Module;
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -154,6 +156,36 @@ pub(super) fn plan(func: &Function) -> Option<ByValueParams> {
         _ => None,
     };
     Some(ByValueParams(params.iter().map(parts).collect()))
+}
+
+/// Returns the alias sets of the memory at an address in a function that the kernel calls, as a bit
+/// each, if some of its parameters can be passed by value: each of those has one.
+pub fn alias_sets(
+    module: &Module,
+    (kernel, id): (FuncId, FuncId),
+) -> Option<impl Fn(Value) -> u64 + use<'_>> {
+    let func = module.functions.get(id)?;
+    let plan = plan(func)?;
+    let fits = |(caller, func): (FuncId, &Function)| {
+        func.layout.is_empty() || fits_caller(func, id, &plan, caller == kernel)
+    };
+    let passed = plan.0.iter().any(Option::is_some)
+        && !module.functions.values().any(has_escapes)
+        && module.functions.iter().all(fits);
+    let entry = func.entry().filter(|_| passed)?;
+    let params = func.blocks[entry].params.clone();
+    Some(move |mut address| {
+        while let Some(inst) = func.def_inst(address) {
+            match (func.insts[inst].op, func.insts[inst].args.first()) {
+                (Op::PtrAdd, Some(&from)) => address = from,
+                _ => break,
+            }
+        }
+        let by_value =
+            |&(&param, parts): &(&Value, &Option<_>)| param == address && parts.is_some();
+        let number = params.iter().zip(&plan.0).position(|pair| by_value(&pair));
+        alias_set(number.map_or(0, |number| number as u32 + 1))
+    })
 }
 
 /// Rewrites the shared function to take and return the parts by value.

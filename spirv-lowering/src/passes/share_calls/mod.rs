@@ -34,6 +34,7 @@ mod choose;
 mod keep;
 mod spaces;
 
+pub use by_value::alias_sets;
 pub use choose::Limits;
 
 use super::inline::{flatten, flatten_but, with_body};

@@ -1,0 +1,100 @@
+//! Checks the claims of the analyses that passes rely on: for the functions of a generated kernel
+//! as they are read, and for the function after each pass of the pipeline for some target.
+
+use super::generate::Case;
+use super::prove::{kernel_of, lower, run_options, Depth};
+use crate::claims::{Claims, FalseClaim, Order};
+use crate::interface::KernelInterface;
+use crate::interp::{self, run_claimed, Lowered, Options as RunOptions};
+use crate::ir::function::Function;
+use crate::ir::module::Module;
+use crate::passes::{self, claims};
+use crate::target::Target;
+
+/// A claim that does not hold, and the last pass before it was made.
+pub type FalseAfter = (String, FalseClaim);
+
+/// A kernel in one stage of lowering, with what is claimed of it.
+#[derive(Debug)]
+pub struct Stage {
+    /// The last pass that changed it.
+    pub pass: String,
+    /// The claims about the kernel, then those about the functions that it calls.
+    pub pieces: Vec<Claims>,
+}
+
+/// The stages of a kernel for a target.
+#[derive(Debug)]
+pub struct ClaimedStages {
+    /// The stages in order.
+    pub stages: Vec<Stage>,
+    interface: KernelInterface,
+    options: RunOptions,
+}
+
+/// Returns the functions of a module as inlining gets them.
+fn cleaned(module: &Module) -> Module {
+    let mut module = module.clone();
+    for (_, func) in module.functions.iter_mut() {
+        if !func.layout.is_empty() && passes::expand_memcopy::run(func).is_ok() {
+            passes::clean(func);
+        }
+    }
+    module
+}
+
+impl ClaimedStages {
+    /// Lowers a kernel for a target.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the kernel cannot be lowered.
+    pub fn new(case: &Case, target: &Target) -> Result<Self, String> {
+        let lowered = lower(&case.module, target, Depth::Every).map_err(|e| e.what)?;
+        let kernel = kernel_of(case);
+        let wide = target.wide_range;
+        let of_module = |pass: &str, module: &Module| Stage {
+            pass: pass.into(),
+            pieces: claims::of_module(module, kernel, wide),
+        };
+        let mut stages = vec![
+            of_module("read", &case.module),
+            of_module("clean", &cleaned(&case.module)),
+        ];
+        let of_kernel = |(pass, func): (String, Function)| Stage {
+            pass,
+            pieces: vec![claims::of(&func, &case.module, wide)],
+        };
+        stages.extend(lowered.functions.into_iter().map(of_kernel));
+        Ok(Self {
+            stages,
+            interface: lowered.interface,
+            options: run_options(target, false),
+        })
+    }
+
+    /// Runs the kernel in each stage. Returns the claims that do not hold.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has no defined result, or cannot be run.
+    pub fn check(&self, case: &Case) -> Result<Vec<FalseAfter>, interp::Error> {
+        let mut found = Vec::new();
+        for stage in &self.stages {
+            let (mut memory, args, _) = case.memory()?;
+            let missing = || interp::Error::Invalid("no kernel".into());
+            let lowered = Lowered {
+                module: &case.module,
+                kernel: case.module.kernels.first().ok_or_else(missing)?,
+                func: &stage.pieces.first().ok_or_else(missing)?.func,
+                interface: &self.interface,
+                guard: false,
+            };
+            let claims = (stage.pieces.as_slice(), Order::Linear);
+            let (range, options) = (&case.range, &self.options);
+            let wrong = run_claimed(&lowered, claims, range, &args, &mut memory, options)?;
+            found.extend(wrong.into_iter().map(|claim| (stage.pass.clone(), claim)));
+        }
+        Ok(found)
+    }
+}
