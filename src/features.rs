@@ -6,7 +6,7 @@
 //! features.
 
 use crate::backend::external::{MemoryHandle, SemaphoreHandle};
-use crate::backend::Caps;
+use crate::backend::{gl, Caps};
 use crate::cl::{self, cl_bitfield, cl_semaphore_type_khr};
 use crate::compile::Language;
 use spirv_lowering::target::Target;
@@ -85,6 +85,10 @@ pub struct Features {
     pub shared_semaphores: [bool; 2],
     /// Allocations of the host that the device sees at their address.
     pub usm: bool,
+    /// Objects of OpenGL.
+    pub gl: bool,
+    /// Images and fences of EGL.
+    pub egl: bool,
 }
 
 impl Features {
@@ -118,6 +122,9 @@ impl Features {
                 caps.semaphore_imports.contains(&kind) && caps.semaphore_exports.contains(&kind)
             }),
             usm: caps.svm.coarse && caps.svm.fine,
+            // Contents are copied by way of the host, so that it works on every device with images.
+            gl: caps.images.full_profile() && gl::is_there(),
+            egl: caps.images.full_profile() && gl::has_egl(),
         }
     }
 
@@ -205,6 +212,10 @@ impl Features {
             (self.usm, "cl_intel_unified_shared_memory", (1, 1, 0)),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             (self.images, "cl_khr_depth_images", one),
+            (self.gl, "cl_khr_gl_sharing", one),
+            (self.gl, "cl_khr_gl_event", one),
+            (self.egl, "cl_khr_egl_image", one),
+            (self.egl, "cl_khr_egl_event", one),
             (self.images, "cl_khr_image2d_from_buffer", one),
             (self.images, "cl_ext_image_from_buffer", one),
             (self.raw_images, "cl_ext_image_raw10_raw12", one),

@@ -268,8 +268,18 @@ pub fn optional_objects<T: Body>(
     }
 }
 
-/// Returns an event wait list.
+/// Returns an event wait list of a command that does not wait for fences of OpenGL and EGL: "Passing such events to any
+/// other CL API that enqueues commands will generate a CL_INVALID_EVENT error."
 pub fn wait_list(count: cl_uint, list: In<cl::cl_event>) -> ClResult<SmallVec<[Ref<Event>; 4]>> {
+    let events = events(count, list)?;
+    match events.iter().any(|event| event.is_fence()) {
+        true => err(cl::CL_INVALID_EVENT, "the wait list has a fence of OpenGL"),
+        false => Ok(events),
+    }
+}
+
+/// Returns an event wait list.
+pub fn events(count: cl_uint, list: In<cl::cl_event>) -> ClResult<SmallVec<[Ref<Event>; 4]>> {
     if count == 0 && list.is_null() {
         return Ok(SmallVec::new());
     }

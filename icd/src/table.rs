@@ -19,8 +19,8 @@
 
 use crate::abi::FromC;
 use crate::entry::{
-    buffer, command_buffer, context, device, enqueue, event, ext, image, kernel, platform, program,
-    queue, sampler, semaphore, svm, usm,
+    buffer, command_buffer, context, device, enqueue, event, ext, gl, image, kernel, platform,
+    program, queue, sampler, semaphore, svm, usm,
 };
 use crate::shell;
 use pumice_runtime::cl::*;
@@ -206,15 +206,15 @@ entries! {
         pointer clGetExtensionFunctionAddress(func_name: *const c_char) = ext::get_function_address;
 
         // Sharing with OpenGL and Direct3D 10
-        absent_create clCreateFromGLBuffer(context: cl_context, flags: cl_mem_flags, bufobj: cl_GLuint);
-        absent_create clCreateFromGLTexture2D(context: cl_context, flags: cl_mem_flags, target: cl_GLenum, miplevel: cl_GLint, texture: cl_GLuint);
-        absent_create clCreateFromGLTexture3D(context: cl_context, flags: cl_mem_flags, target: cl_GLenum, miplevel: cl_GLint, texture: cl_GLuint);
-        absent_create clCreateFromGLRenderbuffer(context: cl_context, flags: cl_mem_flags, renderbuffer: cl_GLuint);
-        absent clGetGLObjectInfo(memobj: cl_mem, gl_object_type: *mut cl_gl_object_type, gl_object_name: *mut cl_GLuint);
-        absent clGetGLTextureInfo(memobj: cl_mem, param_name: cl_gl_texture_info, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize);
-        absent clEnqueueAcquireGLObjects(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event);
-        absent clEnqueueReleaseGLObjects(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event);
-        absent clGetGLContextInfoKHR(properties: *const cl_context_properties, param_name: cl_gl_context_info, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize);
+        create clCreateFromGLBuffer(context: cl_context, flags: cl_mem_flags, bufobj: cl_GLuint) = gl::create_from_buffer;
+        create clCreateFromGLTexture2D(context: cl_context, flags: cl_mem_flags, target: cl_GLenum, miplevel: cl_GLint, texture: cl_GLuint) = gl::create_from_texture_2d;
+        create clCreateFromGLTexture3D(context: cl_context, flags: cl_mem_flags, target: cl_GLenum, miplevel: cl_GLint, texture: cl_GLuint) = gl::create_from_texture_3d;
+        create clCreateFromGLRenderbuffer(context: cl_context, flags: cl_mem_flags, renderbuffer: cl_GLuint) = gl::create_from_renderbuffer;
+        status clGetGLObjectInfo(memobj: cl_mem, gl_object_type: *mut cl_gl_object_type, gl_object_name: *mut cl_GLuint) = gl::get_object_info;
+        status clGetGLTextureInfo(memobj: cl_mem, param_name: cl_gl_texture_info, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = gl::get_texture_info;
+        status clEnqueueAcquireGLObjects(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = gl::enqueue_acquire;
+        status clEnqueueReleaseGLObjects(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = gl::enqueue_release;
+        status clGetGLContextInfoKHR(properties: *const cl_context_properties, param_name: cl_gl_context_info, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = gl::get_context_info;
         absent clGetDeviceIDsFromD3D10KHR(platform: cl_platform_id, d3d_device_source: cl_uint, d3d_object: *mut c_void, d3d_device_set: cl_uint, num_entries: cl_uint, devices: *mut cl_device_id, num_devices: *mut cl_uint);
         absent_create clCreateFromD3D10BufferKHR(context: cl_context, flags: cl_mem_flags, resource: *mut c_void);
         absent_create clCreateFromD3D10Texture2DKHR(context: cl_context, flags: cl_mem_flags, resource: *mut c_void, subresource: cl_uint);
@@ -236,7 +236,7 @@ entries! {
         absent clCreateSubDevicesEXT(in_device: cl_device_id, properties: *const cl_device_partition_property_ext, num_entries: cl_uint, out_devices: *mut cl_device_id, num_devices: *mut cl_uint);
         absent clRetainDeviceEXT(device: cl_device_id);
         absent clReleaseDeviceEXT(device: cl_device_id);
-        absent_create clCreateEventFromGLsyncKHR(context: cl_context, sync: cl_GLsync);
+        create clCreateEventFromGLsyncKHR(context: cl_context, sync: cl_GLsync) = gl::create_event;
 
         // OpenCL 1.2
         status clCreateSubDevices(in_device: cl_device_id, properties: *const cl_device_partition_property, num_devices: cl_uint, out_devices: *mut cl_device_id, num_devices_ret: *mut cl_uint) = device::create_sub_devices;
@@ -256,7 +256,7 @@ entries! {
         pointer clGetExtensionFunctionAddressForPlatform(platform: cl_platform_id, func_name: *const c_char) = ext::get_function_address_for_platform;
 
         // Sharing with OpenGL, Direct3D 11, DX9 and EGL
-        absent_create clCreateFromGLTexture(context: cl_context, flags: cl_mem_flags, target: cl_GLenum, miplevel: cl_GLint, texture: cl_GLuint);
+        create clCreateFromGLTexture(context: cl_context, flags: cl_mem_flags, target: cl_GLenum, miplevel: cl_GLint, texture: cl_GLuint) = gl::create_from_texture;
         absent clGetDeviceIDsFromD3D11KHR(platform: cl_platform_id, d3d_device_source: cl_uint, d3d_object: *mut c_void, d3d_device_set: cl_uint, num_entries: cl_uint, devices: *mut cl_device_id, num_devices: *mut cl_uint);
         absent_create clCreateFromD3D11BufferKHR(context: cl_context, flags: cl_mem_flags, resource: *mut c_void);
         absent_create clCreateFromD3D11Texture2DKHR(context: cl_context, flags: cl_mem_flags, resource: *mut c_void, subresource: cl_uint);
@@ -267,10 +267,10 @@ entries! {
         absent clGetDeviceIDsFromDX9MediaAdapterKHR(platform: cl_platform_id, num_media_adapters: cl_uint, media_adapter_type: *mut cl_uint, media_adapters: *mut c_void, media_adapter_set: cl_uint, num_entries: cl_uint, devices: *mut cl_device_id, num_devices: *mut cl_uint);
         absent clEnqueueAcquireDX9MediaSurfacesKHR(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event);
         absent clEnqueueReleaseDX9MediaSurfacesKHR(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event);
-        absent_create clCreateFromEGLImageKHR(context: cl_context, egldisplay: *mut c_void, eglimage: *mut c_void, flags: cl_mem_flags, properties: *const isize);
-        absent clEnqueueAcquireEGLObjectsKHR(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event);
-        absent clEnqueueReleaseEGLObjectsKHR(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event);
-        absent_create clCreateEventFromEGLSyncKHR(context: cl_context, sync: *mut c_void, display: *mut c_void);
+        create clCreateFromEGLImageKHR(context: cl_context, egldisplay: *mut c_void, eglimage: *mut c_void, flags: cl_mem_flags, properties: *const isize) = gl::create_from_egl_image;
+        status clEnqueueAcquireEGLObjectsKHR(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = gl::enqueue_acquire_egl;
+        status clEnqueueReleaseEGLObjectsKHR(command_queue: cl_command_queue, num_objects: cl_uint, mem_objects: *const cl_mem, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = gl::enqueue_release_egl;
+        create clCreateEventFromEGLSyncKHR(context: cl_context, sync: *mut c_void, display: *mut c_void) = gl::create_event_egl;
 
         // OpenCL 2.0
         create clCreateCommandQueueWithProperties(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties) = queue::create;

@@ -20,6 +20,7 @@ pub mod event_times;
 pub mod external;
 #[cfg(test)]
 pub mod fake;
+pub mod gl;
 pub mod image;
 pub mod machine;
 pub mod mirror;

@@ -145,6 +145,38 @@ fn transfer(
     })
 }
 
+/// Returns the transfer of all of an image from packed rows in memory of the host of ours, or to them.
+pub fn whole(
+    target: &QueueTarget,
+    mem: &Ref<Mem>,
+    base: usize,
+    write: bool,
+    kind: cl_command_type,
+) -> ClResult<Command> {
+    let image = check(target, mem)?;
+    let at = ImageRegion {
+        origin: [0; 3],
+        size: image.extent(),
+    };
+    let rows = rows(image, &at, 0, 0)?;
+    let (mem, host) = (mem.clone(), HostSide::private(base));
+    let work = match write {
+        true => Work::WriteImage {
+            mem,
+            at,
+            host,
+            rows: rows.reversed(),
+        },
+        false => Work::ReadImage {
+            mem,
+            at,
+            host,
+            rows,
+        },
+    };
+    Ok(Command::new(kind, work))
+}
+
 /// Implements clEnqueueReadImage.
 ///
 /// # Safety

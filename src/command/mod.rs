@@ -9,6 +9,7 @@ pub mod access;
 pub mod buffer;
 pub mod contents;
 pub mod external;
+pub mod gl;
 pub mod image;
 pub mod kernel;
 pub mod map;
@@ -120,13 +121,18 @@ impl HostSide {
     fn of(target: &QueueTarget, base: usize, size: impl FnOnce() -> u64) -> Self {
         // Written out here, where it is put into a command: parts of what comes back through memory would be waited for.
         if !target.context.has_host_backing() {
-            return Self {
-                base,
-                visible: None,
-                shared: false,
-            };
+            return Self::private(base);
         }
         Self::of_backing(target, base, size())
+    }
+
+    /// Describes memory of the host that no device reaches.
+    pub fn private(base: usize) -> Self {
+        Self {
+            base,
+            visible: None,
+            shared: false,
+        }
     }
 
     /// Creates the side of a transfer in host memory, in a context with host backings.

@@ -10,14 +10,13 @@ use super::device_side::DeviceSide;
 use super::mem::reach::{HostBacking, Reachable};
 use super::memories::{Memories, MemoryIndex};
 use super::progress::ContextQueue;
-use super::properties::{pairs, unsupported};
+use super::sharing::{check_properties, Sharing};
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
 use crate::error::{err, ClResult};
-use crate::handle::{self, Body, Kind, Object, Ref};
+use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
-use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,6 +29,8 @@ pub struct Context {
     pub memories: Memories,
     /// CL_CONTEXT_PROPERTIES.
     pub properties: Vec<cl_context_properties>,
+    /// Contexts of OpenGL that it shares objects with.
+    pub sharing: Sharing,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn ContextQueue>>, { rank::CONTEXT_QUEUES }>,
@@ -58,7 +59,7 @@ impl Context {
         properties: Vec<cl_context_properties>,
         notify: Option<Callback<ErrorFn>>,
     ) -> ClResult<Ref<Self>> {
-        check_properties(&properties)?;
+        let source = check_properties(&properties, cl::CL_INVALID_PROPERTY)?;
         if devices.is_empty() {
             return err(cl::CL_INVALID_VALUE, "a context needs a device");
         }
@@ -71,7 +72,9 @@ impl Context {
         if unique.iter().any(|device| device.backend.is_lost()) {
             return err(cl::CL_DEVICE_NOT_AVAILABLE, "the device was lost");
         }
+        let sharing = Sharing::new(source)?;
         Ok(Object::new_cyclic(|me| Self {
+            sharing,
             on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             memories: Memories::new(&unique),
             devices: unique,
@@ -221,29 +224,4 @@ impl Drop for Context {
         }
         run_destructors(std::mem::take(self.destructors.get_mut()), self.handle);
     }
-}
-
-fn check_properties(properties: &[cl_context_properties]) -> ClResult {
-    for (name, value) in pairs(properties, cl::CL_INVALID_PROPERTY)? {
-        match name {
-            n if n == cl::CL_CONTEXT_PLATFORM as cl_context_properties => {
-                if handle::kind_of(value as *const c_void) != Some(Kind::Platform) {
-                    return err(
-                        cl::CL_INVALID_PLATFORM,
-                        "CL_CONTEXT_PLATFORM is not a platform",
-                    );
-                }
-            }
-            n if n == cl::CL_CONTEXT_INTEROP_USER_SYNC as cl_context_properties => {
-                if value != 0 && value != 1 {
-                    return err(
-                        cl::CL_INVALID_PROPERTY,
-                        "CL_CONTEXT_INTEROP_USER_SYNC is neither true nor false",
-                    );
-                }
-            }
-            other => return unsupported("context", other, cl::CL_INVALID_PROPERTY),
-        }
-    }
-    Ok(())
 }

@@ -211,7 +211,11 @@ impl Event {
 
     /// Implements clCreateUserEvent.
     pub fn user(context: Ref<Context>) -> Ref<Self> {
-        let kind = cl::CL_COMMAND_USER;
+        Self::of_others(context, cl::CL_COMMAND_USER)
+    }
+
+    /// Creates the event of what others do, such as a fence of OpenGL, which ends when it is settled.
+    pub(crate) fn of_others(context: Ref<Context>, kind: cl_command_type) -> Ref<Self> {
         Self::make(context, kind, None, Stage::Pending, Times::None, 0)
     }
 
@@ -235,7 +239,12 @@ impl Object<Event> {
 
     /// Returns true if the event was created by clCreateUserEvent.
     pub fn is_user(&self) -> bool {
-        self.owner.is_none()
+        self.command_type == cl::CL_COMMAND_USER
+    }
+
+    /// Returns true if it is a fence of OpenGL or EGL.
+    pub fn is_fence(&self) -> bool {
+        self.owner.is_none() && !self.is_user()
     }
 
     fn stage(&self) -> Stage {
@@ -322,7 +331,13 @@ impl Object<Event> {
     fn own_status(self: &Arc<Self>) -> cl_int {
         let place = match self.stage() {
             Stage::Done(status) => return status,
-            Stage::Pending => return if self.is_user() { SUBMITTED } else { QUEUED },
+            Stage::Pending => {
+                return if self.owner.is_none() {
+                    SUBMITTED
+                } else {
+                    QUEUED
+                }
+            }
             Stage::Recorded(place) => place,
         };
         let Some(owner) = &self.owner else {
@@ -504,7 +519,7 @@ impl Object<Event> {
         let mut state = self.state.lock();
         let status = match state.stage {
             Stage::Done(status) => status_of(kind, status),
-            Stage::Pending if self.is_user() && kind == SUBMITTED => kind,
+            Stage::Pending if self.owner.is_none() && kind == SUBMITTED => kind,
             _ => {
                 state.callbacks.push((kind, callback));
                 let watch = state.start_watching();

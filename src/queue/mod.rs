@@ -51,6 +51,7 @@ mod dependencies;
 mod device_enqueue;
 mod encode;
 mod enqueue;
+mod gl;
 mod hazards;
 mod host;
 mod info;

@@ -25,6 +25,8 @@ mod events;
 #[cfg(unix)]
 mod forks;
 mod functions;
+#[cfg(target_os = "linux")]
+mod gl;
 mod graphs;
 mod halves;
 mod handles;

@@ -46,6 +46,10 @@ pub fn release(context: Handle) -> ClResult {
     let released = context.object::<Context>()?;
     handle::release::<Context>(context.as_ptr())?;
     svm::abandon(&released);
+    // The application may end its display next: what threads of ours have of it goes now, if nothing else holds it.
+    let sharing = released.sharing.all();
+    drop(released);
+    sharing.iter().for_each(|gl| gl.settle());
     Ok(())
 }
 

@@ -7,6 +7,7 @@ pub mod device;
 pub mod enqueue;
 pub mod event;
 pub mod ext;
+pub mod gl;
 pub mod image;
 pub mod kernel;
 pub mod platform;

@@ -84,7 +84,7 @@ pub fn check_host_ptr(flags: cl_mem_flags, host_ptr: *mut c_void) -> ClResult {
 }
 
 /// Fails with CL_INVALID_BUFFER_SIZE unless a device of the context has buffers of this size.
-fn check_fits(context: &Context, size: usize) -> ClResult {
+pub(super) fn check_fits(context: &Context, size: usize) -> ClResult {
     ensure!(size > 0, cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
     let fits = |device: &Ref<Device>| size as u64 <= device.caps().max_alloc_size;
     ensure!(

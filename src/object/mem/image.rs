@@ -27,7 +27,7 @@ use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::info::{answer, InfoOut, Written};
-use crate::object::memories::{MemoryIndex, PerMemory};
+use crate::object::memories::{Memories, MemoryIndex, PerMemory};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -218,6 +218,18 @@ impl MemImage {
             ImageDim::D2Array | ImageDim::D3 => (layout.slice_pitch, depth),
         };
         Ok((image, pitch.saturating_mul(count)))
+    }
+
+    /// Creates an image with texels of its own, undefined, and returns it with its size.
+    pub(super) fn empty(context: &Context, layout: Layout) -> ClResult<(Self, usize)> {
+        // SAFETY: there is no pointer.
+        unsafe { Self::with_texels(context, layout, 0) }
+    }
+
+    /// Creates a 1D image buffer over the store of its own object.
+    pub(super) fn of_store(all: &Memories, layout: Layout) -> Self {
+        let texels = Texels::new(all, layout.desc, Initial::Nothing);
+        Self::new(layout, Backing::Texels, texels)
     }
 
     /// Creates an image over a buffer, and returns it with its size.

@@ -6,6 +6,7 @@ pub mod buffer;
 pub mod coherence;
 pub mod description;
 pub mod external;
+pub mod gl;
 pub mod host_work;
 pub mod image;
 pub mod map;
@@ -71,6 +72,8 @@ pub struct Mem {
     image: Option<Box<image::MemImage>>,
     /// The devices that may use it, if it is memory of others.
     external: Option<Box<external::External>>,
+    /// The object of OpenGL or image of EGL that it was made from.
+    shared: Option<Box<gl::Shared>>,
     /// The packets, of pipes.
     packets: Option<pipe::Packets>,
     mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
@@ -105,6 +108,7 @@ impl Mem {
                 store,
                 image: None,
                 external: None,
+                shared: None,
                 packets: None,
                 mappings: Mutex::default(),
                 written: AtomicBool::new(false),
@@ -151,11 +155,13 @@ impl Mem {
     }
 
     /// Returns true if the memory object has its initial contents: kernels may not write to it, and
-    /// no command has.
+    /// no command has. OpenGL may write to what it shares.
     fn is_as_made(&self) -> bool {
         let root = self.root();
         let read_only = cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT;
-        root.flags & read_only != 0 && !root.written.load(Ordering::Relaxed)
+        root.flags & read_only != 0
+            && root.shared.is_none()
+            && !root.written.load(Ordering::Relaxed)
     }
 
     /// Returns CL_MEM_HOST_PTR: the application's memory with CL_MEM_USE_HOST_PTR, otherwise null.

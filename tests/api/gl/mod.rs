@@ -1,0 +1,8 @@
+//! Sharing with OpenGL and EGL: cl_khr_gl_sharing, cl_khr_gl_event, cl_khr_egl_image, cl_khr_egl_event.
+
+mod buffers;
+mod egl;
+mod errors;
+mod events;
+mod textures;
+mod world;
