@@ -99,6 +99,15 @@ impl Object<Queue> {
             && self.is_prepared(work)
             && (!request.blocking || self.is_idle_for(&state, work) || !self.is_for_the_host(work))
         {
+            if !request.want_event && work.is_transfer() && state.idle() && !self.moves_contents() {
+                match self.transfer_at_once(work) {
+                    Ok(false) => {}
+                    done => {
+                        self.unlock(state);
+                        return Turn::Over(done.map(|_| None));
+                    }
+                }
+            }
             return self.encode_request(request, command, state, &Ready::default());
         }
         self.resolve_turn(request, command, state)

@@ -4,13 +4,13 @@
 pub(super) mod parts;
 pub(super) mod staging;
 
-use super::encode::{Encoded, Encoding, How};
+use super::encode::{Encoding, How};
 use super::host::{copy_region, HostAction, Task};
 use super::pending::Slots;
 use super::state::QueueState;
 use super::Queue;
 use crate::backend::{BufferCopy, Op, ProfileSlot, Slice};
-use crate::command::HostSide;
+use crate::command::{HostSide, Work};
 use crate::error::ClResult;
 use crate::handle::{Object, Ref};
 use crate::object::mem::Mem;
@@ -53,23 +53,52 @@ pub(super) fn copy_between<'a>(
     Op::Copy { src, dst, region }
 }
 
+/// Copies a region between mapped memory that the device does not use now, where it begins at `at`,
+/// and the host's.
+fn copy_mapped(host: &HostSide, region: &BufferCopy, at: usize, write: bool) {
+    let (src, dst) = match write {
+        false => (at.wrapping_sub(region.src_offset as usize), host.base),
+        true => (host.base, at.wrapping_sub(region.dst_offset as usize)),
+    };
+    // SAFETY: the region lies within the memory object (checked by the builder); the application
+    // keeps the other side valid.
+    unsafe { copy_region(src, dst, region) }
+}
+
 impl Object<Queue> {
-    /// Copies a region between mapped memory that the device does not use now, where it begins at `at`, and the host's.
-    fn copy_mapped(
+    /// Returns where the host finds the part of an object that a transfer reads or writes, if it
+    /// can do all of the transfer itself once nothing else uses the object.
+    #[inline]
+    fn mapped_place(
         &self,
-        state: &QueueState,
+        mem: &Mem,
         host: &HostSide,
         region: &BufferCopy,
-        at: usize,
         write: bool,
-    ) -> Encoded {
-        let (src, dst) = match write {
-            false => (at.wrapping_sub(region.src_offset as usize), host.base),
-            true => (host.base, at.wrapping_sub(region.dst_offset as usize)),
+    ) -> ClResult<Option<usize>> {
+        let offset = match write {
+            true => region.dst_offset,
+            false => region.src_offset,
         };
-        // SAFETY: the region lies within the memory object (checked by the builder); the application keeps the other side
-        // valid.
-        self.on_host(state, || unsafe { copy_region(src, dst, region) })
+        match host.visible {
+            Some(_) => Ok(None),
+            None => mem.mapped(self.target.memory, offset, !write),
+        }
+    }
+
+    /// Carries a transfer out at once, without an operation or an event, if the host can do all of
+    /// it. The queue is idle. Returns false if nothing was done.
+    pub(super) fn transfer_at_once(&self, work: &Work) -> ClResult<bool> {
+        let (mem, host, region, write) = match work {
+            Work::Read { mem, host, region } => (mem, host, region, false),
+            Work::Write { mem, host, region } => (mem, host, region, true),
+            _ => return Ok(false),
+        };
+        let Some(at) = self.mapped_place(mem, host, region, write)? else {
+            return Ok(false);
+        };
+        copy_mapped(host, region, at, write);
+        Ok(true)
     }
 
     /// Encodes a read of a region of an object, or a write: on the spot where the memory is mapped and idle, by the device
@@ -89,9 +118,9 @@ impl Object<Queue> {
         } else {
             region.src_offset
         };
-        if how.idle && host.visible.is_none() {
-            if let Some(at) = mem.mapped(index, offset, !write)? {
-                return Ok(self.copy_mapped(state, host, region, at, write));
+        if how.idle {
+            if let Some(at) = self.mapped_place(mem, host, region, write)? {
+                return Ok(self.on_host(state, || copy_mapped(host, region, at, write)));
             }
         }
         let total = region.total();
@@ -111,7 +140,7 @@ impl Object<Queue> {
         if let (Some(pointer), true) = (side.memory.mapped(), how.idle && direct) {
             let at = pointer.as_ptr() as usize + side.offset as usize;
             if write || cached || !linear {
-                return Ok(self.copy_mapped(state, host, region, at, write));
+                return Ok(self.on_host(state, || copy_mapped(host, region, at, write)));
             }
             let to = host.base.wrapping_add(region.dst_offset as usize);
             // SAFETY: as in `copy_mapped`.
