@@ -659,8 +659,9 @@ pub static TABLE: &[Row] = &[
         drivers: SPIRV_TARGET,
         only: None,
         what: "The compiler ends where the passes leave vectors of booleans of odd sizes and the like \
-               (`unable to legalize`, LLVM's issue 186864). The source is compiled again with fewer \
-               passes (`crash_reports`).",
+               (`unable to legalize`, LLVM's issue 186864), or takes all memory where they leave \
+               integers of 192 bits. The source is compiled again with fewer passes \
+               (`crash_reports`).",
         test: "builds::code_that_the_compiler_gives_up_on",
         fails_on: CLANG_22,
         again: "2027-05",

@@ -198,6 +198,22 @@ fn integers_of_odd_widths() {
     }
 }
 
+/// A source that is too large for any memory is an error of the build, soon.
+#[test]
+fn sources_that_take_all_memory() {
+    let setup = Setup::new();
+    let mut source = "#define X0 a+\n".to_owned();
+    for level in 0..32 {
+        source += &format!("#define X{} X{level} X{level}\n", level + 1);
+    }
+    source += "kernel void f(global int *p) { int a = p[0]; p[1] = X32 a; }";
+    let begun = std::time::Instant::now();
+    let Err(log) = setup.try_build(&source, "") else {
+        panic!("2^32 additions were built");
+    };
+    assert!(begun.elapsed().as_secs() < 60, "{log}");
+}
+
 /// LLVM's SPIR-V target gives up on the vectors of 128 bytes that its passes make of this.
 #[test]
 fn code_that_the_compiler_gives_up_on() {

@@ -36,6 +36,8 @@ pub enum Cause {
     Begin,
     /// The compiler's back end, or the translator, gave up on what LLVM's passes made.
     GaveUp,
+    /// The compiler took all the memory that it may.
+    OutOfMemory,
     /// The passes made integers of more than 64 bits.
     TooWide,
     /// The SPIR-V is not valid: types do not fit.
@@ -187,7 +189,13 @@ const AFTER_ALL: Attempt = Attempt {
 /// The attempt without LLVM's passes, which leaves optimisation to Pumice's.
 const NO_PASSES_AT_ALL: Attempt = Attempt {
     what: "no passes",
-    after: &[Cause::GaveUp, Cause::TooWide, Cause::Invalid, Cause::Again],
+    after: &[
+        Cause::GaveUp,
+        Cause::OutOfMemory,
+        Cause::TooWide,
+        Cause::Invalid,
+        Cause::Again,
+    ],
     from: StartsFrom::Source,
     passes: &[NO_PASSES[0], NO_PASSES[1], "-w"],
     separates: true,
@@ -224,6 +232,7 @@ enum AttemptOutcome {
     /// The SPIR-V is not valid, for this reason.
     Invalid(String),
     GaveUp,
+    OutOfMemory,
     /// The compiler found errors, or did not run.
     Refused,
 }
@@ -260,6 +269,7 @@ fn run_attempts(
                 Cause::Invalid
             }
             AttemptOutcome::GaveUp => Cause::GaveUp,
+            AttemptOutcome::OutOfMemory => Cause::OutOfMemory,
             // The source is at fault, unless it was taken before.
             AttemptOutcome::Refused if cause == Cause::Begin => return Err(()),
             AttemptOutcome::Refused => Cause::Again,
@@ -387,15 +397,16 @@ fn by_own_target(
         Err(()) => {
             let (errors, crashed) = crash_reports::split(said);
             let gave_up = crashed && toolchain.quirks.has(Quirk::GivesUp);
+            let out_of_memory = crash_reports::out_of_memory(said);
             if gave_up && !attempt.last {
                 *said = format!(
                     "{errors}note: the compiler gave up on the optimised program; compiled again with fewer passes\n"
                 );
             }
-            if gave_up {
-                AttemptOutcome::GaveUp
-            } else {
-                AttemptOutcome::Refused
+            match gave_up {
+                true if out_of_memory => AttemptOutcome::OutOfMemory,
+                true => AttemptOutcome::GaveUp,
+                false => AttemptOutcome::Refused,
             }
         }
     }

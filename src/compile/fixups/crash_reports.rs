@@ -23,6 +23,11 @@ pub fn split(said: &str) -> (&str, bool) {
     }
 }
 
+/// Returns true if these are the messages of a compiler that took all the memory that it may.
+pub fn out_of_memory(said: &str) -> bool {
+    said.contains("LLVM ERROR: out of memory") || said.contains("std::bad_alloc")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

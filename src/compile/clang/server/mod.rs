@@ -25,6 +25,7 @@ pub use workers::work;
 
 use super::printed::Printed;
 use super::process::{Finished, TOO_MUCH};
+use crate::compile::fixups::crash_reports;
 use crate::util::{config, fds, file_state, files, thread};
 use parking_lot::Mutex;
 use std::ffi::{CStr, OsStr, OsString};
@@ -119,7 +120,7 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
         diagnostics += TOO_MUCH;
     } else if outcome.timed_out {
         diagnostics += &super::process::stopped(limit);
-    } else if outcome.status.is_none() {
+    } else if outcome.status.is_none() && !crash_reports::split(&diagnostics).1 {
         // In a process of its own it can be seen how it ends.
         crate::log!(Info, "{} ended without a status", program.display());
         return None;

@@ -88,6 +88,7 @@ extern "C" {
     fn poll(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
     fn readlink(path: *const c_char, buffer: *mut c_char, size: usize) -> isize;
     fn recvmsg(socket: c_int, message: *mut Message, flags: c_int) -> isize;
+    fn setrlimit(resource: c_int, limits: *const [c_ulong; 2]) -> c_int;
     fn setsid() -> c_int;
     fn signal(number: c_int, handler: usize) -> usize;
     fn strncmp(a: *const c_char, b: *const c_char, length: usize) -> c_int;
@@ -111,11 +112,19 @@ const F_SETOWN: c_int = 8;
 const O_ACCMODE: c_int = 3;
 const O_NONBLOCK: c_int = 0o4000;
 const O_ASYNC: c_int = 0o20000;
+const SEEK_SET: c_int = 0;
 const SEEK_CUR: c_int = 1;
+const SEEK_END: c_int = 2;
+const RLIMIT_DATA: c_int = 2;
 const ENOSYS: c_int = 38;
 const ENXIO: c_int = 6;
 const SCM_RIGHTS: c_int = 1;
 const SOL_SOCKET: c_int = 1;
+
+/// The bytes of memory that a job may take: so many, and so many for each byte of its input. Small
+/// kernels take a tenth of that. A source of headers may be of any size.
+const MEMORY: [c_ulong; 2] = [768 << 20, 16 << 10];
+const MEMORY_WITH_HEADERS: c_ulong = 8 << 30;
 
 /// The socket with the jobs.
 const JOBS: c_int = 1;
@@ -166,6 +175,8 @@ pub unsafe extern "C" fn __libc_start_main(
         let mut first = main;
         if is_guarded() {
             GUARDED.store(true, Ordering::Relaxed);
+            let word = |number| CStr::from_ptr(*arguments.add(number)).to_bytes();
+            limit_memory((0..count as usize).map(word));
         }
         if is_this(c"PUMICE_SERVER") {
             GUARDED.store(true, Ordering::Relaxed);
@@ -437,6 +448,7 @@ unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -
         for fd in [input, output, diagnostics] {
             close(fd);
         }
+        limit_memory(text.split(|&byte| byte == 0));
         begin(client);
         let mut count = 0;
         for argument in text.split_inclusive(|&byte| byte == 0) {
@@ -453,6 +465,21 @@ unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -
         say(client, if status == 0 { 0 } else { 1 });
         (0..3).for_each(|fd| shut(fd));
         _exit(status)
+    }
+}
+
+/// Limits the memory of this process: some faults of LLVM, and some sources, would take that of the
+/// whole machine.
+unsafe fn limit_memory<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) {
+    // SAFETY: calls of the C library with memory of this function.
+    unsafe {
+        let size = lseek(0, 0, SEEK_END);
+        lseek(0, 0, SEEK_SET);
+        let limit = match arguments.any(|word| word.starts_with(b"-I")) {
+            true => MEMORY_WITH_HEADERS,
+            false => MEMORY[0] + MEMORY[1] * c_ulong::try_from(size).unwrap_or(0),
+        };
+        setrlimit(RLIMIT_DATA, &[limit; 2]);
     }
 }
 

@@ -40,6 +40,14 @@ fn input_output_and_diagnostics() {
     assert_eq!(outcome.stderr.bytes(), b"said\n");
 }
 
+/// Checks that a job's memory is limited, by the size of its input.
+#[test]
+fn memory_is_limited() {
+    let limit = |input: &[u8]| number(script(&shell(), "ulimit -d", input, LIMIT).stdout.bytes());
+    let (small, large) = (limit(b""), limit(&vec![0; 1 << 16]));
+    assert_eq!((small, large), (768 << 10, (768 << 10) + (1 << 20)));
+}
+
 /// Checks a job that ends without returning from `main`, as a compiler does that crashes.
 #[test]
 fn an_end_without_status() {
