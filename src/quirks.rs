@@ -63,6 +63,18 @@ pub enum Quirk {
     ArgumentNames,
     UnsignedHints,
     NanTexels,
+    DebugInformation,
+    RepeatedDecorations,
+    MergeInstructions,
+    SelfConversions,
+    IntegerTruths,
+    ScalarExponents,
+    UncastMembers,
+    BlockOrder,
+    UnnamedVariables,
+    UndeclaredContraction,
+    UndeclaredModes,
+    AliasHints,
 }
 
 /// The vendor of a driver or a compiler.
@@ -80,6 +92,8 @@ pub enum Vendor {
     SpirvTarget,
     /// llvm-spirv, with the clang before it.
     Translator,
+    /// A compiler whose SPIR-V an application hands on; which one is not known.
+    Producer,
     /// A vendor without a row.
     Other,
 }
@@ -152,6 +166,11 @@ const CLANG: &[Driver] = &[before(Vendor::Clang, [23, 0, 0])];
 const SPIRV_TARGET: &[Driver] = &[all(Vendor::SpirvTarget)];
 /// Whichever compiler of OpenCL C.
 const FRONT_ENDS: &[Driver] = &[all(Vendor::SpirvTarget), all(Vendor::Translator)];
+
+const PRODUCERS: &[Driver] = &[all(Vendor::Producer)];
+/// The modules, as compilers write them, that are not valid without a row.
+const SAMPLES: &str = "unit tests: src/compile/check/samples";
+const TRANSLATORS: &str = "llvm-spirv 14, 15 and that of dpcpp 2024.2";
 
 /// Where the rows of LLVM's SPIR-V target were seen to fail.
 const CLANG_22: &str = "clang 22.1.8";
@@ -688,6 +707,126 @@ pub static TABLE: &[Row] = &[
         fails_on: CLANG_22,
         again: "2027-05",
     },
+    Row {
+        quirk: Quirk::DebugInformation,
+        name: "debug-information",
+        drivers: PRODUCERS,
+        only: None,
+        what: "Instructions of OpenCL.DebugInfo.100 have operands that it does not allow (issues 2003 and 3247 of SPIRV-LLVM-Translator). Debug information, names of it and lines are left out (`repairs`).",
+        test: SAMPLES,
+        fails_on: "llvm-spirv 14, 15 and that of dpcpp 2024.2, with -g",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::RepeatedDecorations,
+        name: "repeated-decorations",
+        drivers: PRODUCERS,
+        only: None,
+        what: "An alignment or another decoration stands twice (issues 2509 and 3410 of SPIRV-LLVM-Translator). One is left (`repairs`).",
+        test: SAMPLES,
+        fails_on: TRANSLATORS,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::MergeInstructions,
+        name: "merge-instructions",
+        drivers: PRODUCERS,
+        only: None,
+        what: "OpLoopMerge of loops with hints names merge blocks that are those of other loops (issue 3391 of SPIRV-LLVM-Translator). Merge instructions, which mean nothing to kernels, are left out (`repairs`).",
+        test: SAMPLES,
+        fails_on: TRANSLATORS,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::SelfConversions,
+        name: "self-conversions",
+        drivers: PRODUCERS,
+        only: None,
+        what: "`convert_uint(int)` is a conversion of a type to itself (LLVM's issue 160614, pull request 223365). It becomes a copy (`repairs`).",
+        test: SAMPLES,
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::IntegerTruths,
+        name: "integer-truths",
+        drivers: PRODUCERS,
+        only: None,
+        what: "OpAny and OpAll have operands that are integers (LLVM's issue 190736, pull request 191804). They are the same of their signs (`repairs`).",
+        test: SAMPLES,
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ScalarExponents,
+        name: "scalar-exponents",
+        drivers: PRODUCERS,
+        only: None,
+        what: "`ldexp` of a vector has a scalar exponent (LLVM's issue 190736, pull request 190969). It becomes a vector (`repairs`).",
+        test: SAMPLES,
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UncastMembers,
+        name: "uncast-members",
+        drivers: PRODUCERS,
+        only: None,
+        what: "A pointer in a constant aggregate has another type than the member: two strings of different lengths. It is cast (`repairs`).",
+        test: SAMPLES,
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::BlockOrder,
+        name: "block-order",
+        drivers: PRODUCERS,
+        only: None,
+        what: "A block stands before one that dominates it (issue 205 of SPIRV-LLVM-Translator, pull request 1655), or a variable behind other instructions. They are put in order (`repairs`).",
+        test: SAMPLES,
+        fails_on: "llvm-spirv 14 and 15",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UnnamedVariables,
+        name: "unnamed-variables",
+        drivers: PRODUCERS,
+        only: None,
+        what: "An entry point does not name the variables that it uses, since SPIR-V 1.4 (issue 1216 of SPIRV-LLVM-Translator). It names all (`repairs`).",
+        test: SAMPLES,
+        fails_on: TRANSLATORS,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UndeclaredContraction,
+        name: "undeclared-contraction",
+        drivers: PRODUCERS,
+        only: None,
+        what: "The capability FPFastMathModeINTEL is declared without its extension (pull request 2028 of SPIRV-LLVM-Translator). It is added (`repairs`).",
+        test: SAMPLES,
+        fails_on: "llvm-spirv 14, 15 and that of dpcpp 2024.2, with fast arithmetic",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UndeclaredModes,
+        name: "undeclared-modes",
+        drivers: PRODUCERS,
+        only: None,
+        what: "SPV_KHR_float_controls2 is used, by its modes or its execution mode, without its capability (LLVM's pull request 146941). It is declared (`float_controls`).",
+        test: SAMPLES,
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::AliasHints,
+        name: "alias-hints",
+        drivers: PRODUCERS,
+        only: None,
+        what: "No fault of the compiler: the validator that is compiled in wants OpAliasDomainDeclINTEL in blocks, where SPV_INTEL_memory_access_aliasing has none. The hints are left out (`alias_hints`).",
+        test: SAMPLES,
+        fails_on: "clang 22.1.8, llvm-spirv 14, 15 and that of dpcpp 2024.2, with restrict",
+        again: "2027-05",
+    },
 ];
 
 /// Returns true if the processor computes with halves in vectors of AVX-512.
@@ -756,6 +895,13 @@ impl Quirks {
     fn set(&mut self, quirk: Quirk, on: bool) {
         let bit = 1u64 << quirk as u32;
         self.0 = if on { self.0 | bit } else { self.0 & !bit };
+    }
+
+    /// Returns the quirks but one.
+    #[cfg(test)]
+    pub fn without(mut self, quirk: Quirk) -> Self {
+        self.set(quirk, false);
+        self
     }
 
     /// Returns the names of the quirks.

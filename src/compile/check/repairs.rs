@@ -1,21 +1,11 @@
 //! Repairs errors against the rules of SPIR-V that compilers make and every consumer accepts. The
 //! module keeps its meaning, and its repaired form is what is validated and read.
 //!
-//! | what is wrong | replaced by |
-//! |---|---|
-//! | debug information that does not follow its own specification, lines | nothing |
-//! | repeated decorations | one |
-//! | merge instructions that contradict each other; they mean nothing to kernels | nothing |
-//! | a surplus word of OpConstantNull | nothing |
-//! | a conversion of a type to itself | a copy |
-//! | OpAny and OpAll of integers, by clang | the same of their sign bits |
-//! | `ldexp` of a vector by a scalar | by a vector of it |
-//! | a pointer in a constant aggregate whose type is not that of the member | the same, cast |
-//! | a block before one that dominates it; a variable not at the start of its function | their order |
-//! | an entry point that does not name its variables, since SPIR-V 1.4 | all are named |
-//! | contracted arithmetic without its extension, by llvm-spirv | the extension |
+//! Each repair is a row of the table of quirks, which names the compilers, and has a module that one
+//! of them wrote in `samples`.
 
 use crate::compile::edit::{instruction, opcode, Change, InstWords, ModuleEdit};
+use crate::quirks::{Quirk, Quirks};
 use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::Op;
 
@@ -25,25 +15,36 @@ const FAST_MATH: u32 = 5837;
 /// The number of `ldexp` in OpenCL.std. No other set that a kernel may import returns vectors.
 const LDEXP: u32 = spirv::OpenclStd100Op::ldexp as u32;
 
-/// Returns the repaired module, or `None` if it is truncated.
-pub fn repaired(words: &[u32]) -> Option<Vec<u32>> {
+/// Returns the module without what is wrong by some quirks, or `None` if it is truncated.
+pub fn repaired(words: &[u32], quirks: Quirks) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     let known = Inventory::of(&mut edit);
     let mut decorations: FxHashSet<Vec<u32>> = FxHashSet::default();
     edit.rewrite(|edit, inst| {
-        Some(match opcode(inst) {
-            Some(Op::Decorate | Op::MemberDecorate) if !decorations.insert(inst.to_vec()) => {
-                Change::Drop
-            }
-            Some(op) => known.change(edit, op, inst),
+        let Some(op) = opcode(inst) else {
+            return Some(Change::Keep);
+        };
+        if matches!(op, Op::Decorate | Op::MemberDecorate)
+            && quirks.has(Quirk::RepeatedDecorations)
+            && !decorations.insert(inst.to_vec())
+        {
+            return Some(Change::Drop);
+        }
+        let fault = known.fault(op, inst);
+        Some(match fault.filter(|&fault| quirks.has(fault)) {
+            Some(fault) => known.change(edit, fault, op, inst),
             None => Change::Keep,
         })
     })?;
     let fast_math = instruction(Op::Capability, &[FAST_MATH]);
-    if edit.insts.iter().any(|inst| **inst == *fast_math) {
+    if quirks.has(Quirk::UndeclaredContraction)
+        && edit.insts.iter().any(|inst| **inst == *fast_math)
+    {
         edit.declare(None, "SPV_INTEL_fp_fast_math_mode");
     }
-    in_order(&mut edit)?;
+    if quirks.has(Quirk::BlockOrder) {
+        in_order(&mut edit)?;
+    }
     Some(edit.words())
 }
 
@@ -119,49 +120,50 @@ impl Inventory {
         known
     }
 
-    /// Returns the change to an instruction that needs no others.
-    fn change(&self, edit: &mut ModuleEdit<'_>, op: Op, inst: &[u32]) -> Change {
-        let type_of = |id: &u32| self.type_of.get(id);
-        let instead = match (op, inst) {
-            (Op::Line | Op::NoLine | Op::LoopMerge | Op::SelectionMerge, _) => return Change::Drop,
+    /// Returns what may be wrong with an instruction by itself.
+    fn fault(&self, op: Op, inst: &[u32]) -> Option<Quirk> {
+        Some(match (op, inst) {
+            (Op::Line | Op::NoLine, _) => Quirk::DebugInformation,
             (Op::Name | Op::ExtInstImport, [_, id, ..]) if self.debug.contains(id) => {
-                return Change::Drop
+                Quirk::DebugInformation
             }
-            (Op::ExtInst, [_, _, _, set, ..]) if self.debug.contains(set) => return Change::Drop,
-            (Op::ConstantNull, &[_, ty, id, _, ..]) => {
-                vec![instruction(Op::ConstantNull, &[ty, id])]
+            (Op::ExtInst, [_, _, _, set, ..]) if self.debug.contains(set) => {
+                Quirk::DebugInformation
             }
-            (Op::ConstantComposite | Op::SpecConstantComposite, _) => {
-                match self.cast_members(edit, op, inst) {
-                    Some(insts) => insts,
-                    None => return Change::Keep,
-                }
-            }
-            (Op::EntryPoint, inst) => match self.naming_variables(inst) {
-                Some(entry) => vec![entry],
-                None => return Change::Keep,
-            },
-            (Op::FConvert | Op::UConvert | Op::SConvert, &[_, ty, id, from])
-                if type_of(&from) == Some(&ty) =>
+            (Op::LoopMerge | Op::SelectionMerge, _) => Quirk::MergeInstructions,
+            (Op::ConstantComposite | Op::SpecConstantComposite, _) => Quirk::UncastMembers,
+            (Op::EntryPoint, _) => Quirk::UnnamedVariables,
+            (Op::FConvert | Op::UConvert | Op::SConvert, [_, ty, _, from])
+                if self.type_of.get(from) == Some(ty) =>
             {
-                vec![instruction(Op::CopyObject, &[ty, id, from])]
+                Quirk::SelfConversions
             }
-            (Op::Any | Op::All, &[_, ty, id, of]) => match self.signs(edit, ty, of) {
-                Some((signs, compared)) => {
-                    vec![compared, instruction(op, &[ty, id, signs])]
-                }
-                None => return Change::Keep,
-            },
-            (Op::ExtInst, &[_, ty, id, set, LDEXP, value, exponent]) => {
-                let Some((vector, made)) = self.splat(edit, ty, exponent) else {
-                    return Change::Keep;
-                };
-                let scaled = instruction(Op::ExtInst, &[ty, id, set, LDEXP, value, vector]);
-                vec![made, scaled]
+            (Op::Any | Op::All, _) => Quirk::IntegerTruths,
+            (Op::ExtInst, [_, _, _, _, LDEXP, ..]) => Quirk::ScalarExponents,
+            _ => return None,
+        })
+    }
+
+    /// Returns the change to an instruction that needs no others.
+    fn change(&self, edit: &mut ModuleEdit<'_>, fault: Quirk, op: Op, inst: &[u32]) -> Change {
+        let instead = match (fault, inst) {
+            (Quirk::DebugInformation | Quirk::MergeInstructions, _) => return Change::Drop,
+            (Quirk::UncastMembers, _) => self.cast_members(edit, op, inst),
+            (Quirk::UnnamedVariables, _) => self.naming_variables(inst).map(|entry| vec![entry]),
+            (Quirk::SelfConversions, &[_, ty, id, from]) => {
+                Some(vec![instruction(Op::CopyObject, &[ty, id, from])])
             }
-            _ => return Change::Keep,
+            (Quirk::IntegerTruths, &[_, ty, id, of]) => self.signs(edit, op, [ty, id, of]),
+            (Quirk::ScalarExponents, &[_, ty, id, set, number, value, exponent]) => {
+                let vector = self.splat(edit, ty, exponent);
+                vector.map(|(vector, made)| {
+                    let operands = [ty, id, set, number, value, vector];
+                    vec![made, instruction(op, &operands)]
+                })
+            }
+            _ => None,
         };
-        Change::Become(instead)
+        instead.map_or(Change::Keep, Change::Become)
     }
 
     /// Returns a constant aggregate whose pointers have the types of its members, and the casts for
@@ -212,21 +214,28 @@ impl Inventory {
         Some(instruction(Op::EntryPoint, &operands))
     }
 
-    /// Computes whether the numbers of an integer or a vector are negative. Returns the id, and the
-    /// instruction that computes it.
-    fn signs(&self, edit: &mut ModuleEdit<'_>, bool_type: u32, of: u32) -> Option<(u32, Vec<u32>)> {
+    /// Computes whether an integer, or all or any of a vector, are negative.
+    fn signs(
+        &self,
+        edit: &mut ModuleEdit<'_>,
+        op: Op,
+        [bool_type, id, of]: [u32; 3],
+    ) -> Option<Vec<Vec<u32>>> {
         let &ty = self.type_of.get(&of)?;
         let (scalar, count) = self.vectors.get(&ty).copied().unwrap_or((ty, 1));
         if !self.integers.contains(&scalar) {
             return None;
         }
-        let bools = match self.vectors.contains_key(&ty) {
-            true => edit.value(Op::TypeVector, &[bool_type, count]),
-            false => bool_type,
-        };
         let zero = edit.value(Op::ConstantNull, &[ty]);
+        if !self.vectors.contains_key(&ty) {
+            return Some(vec![instruction(Op::SLessThan, &[bool_type, id, of, zero])]);
+        }
+        let bools = edit.value(Op::TypeVector, &[bool_type, count]);
         let signs = edit.new_id();
-        Some((signs, instruction(Op::SLessThan, &[bools, signs, of, zero])))
+        Some(vec![
+            instruction(Op::SLessThan, &[bools, signs, of, zero]),
+            instruction(op, &[bool_type, id, signs]),
+        ])
     }
 
     /// Creates a vector with an integer in each component. Returns the id, and the instruction that
@@ -390,6 +399,11 @@ mod tests {
     use super::*;
 
     use crate::compile::edit::tests::{inst, module, module_bound};
+    use crate::quirks::Vendor;
+
+    fn by_all(words: &[u32]) -> Option<Vec<u32>> {
+        repaired(words, Quirks::of(Vendor::Producer, [0; 3]))
+    }
 
     #[test]
     fn blocks_follow_what_dominates_them() {
@@ -405,10 +419,10 @@ mod tests {
         let dead = block(14, inst(Op::BranchConditional, &[7, 11, 14]));
         let written = [&start, &entry, &done, &dead, &wide, &select, &end].map(Clone::clone);
         let expected = [&start, &entry, &select, &wide, &done, &dead, &end].map(Clone::clone);
-        assert_eq!(repaired(&module(&written)), Some(module(&expected)));
+        assert_eq!(by_all(&module(&written)), Some(module(&expected)));
         // A declaration has no blocks.
         let declared = module(&[start, end]);
-        assert_eq!(repaired(&declared), Some(declared));
+        assert_eq!(by_all(&declared), Some(declared));
     }
 
     #[test]
@@ -424,7 +438,7 @@ mod tests {
         let extension = inst(Op::Extension, &name);
         let written = module(&[capabilities.clone(), model.clone()]);
         let expected = module(&[capabilities, extension, model]);
-        assert_eq!(repaired(&written), Some(expected));
+        assert_eq!(by_all(&written), Some(expected));
     }
 
     #[test]
@@ -451,7 +465,6 @@ mod tests {
         let all = module(&[
             inst(Op::EntryPoint, &[6, 2, name]),
             types.clone(),
-            inst(Op::ConstantNull, &[1, 10, 0]),
             global.clone(),
             start.clone(),
             label.clone(),
@@ -466,7 +479,6 @@ mod tests {
         let expected = module(&[
             inst(Op::EntryPoint, &[6, 2, name, 4]),
             types,
-            inst(Op::ConstantNull, &[1, 10]),
             global,
             start,
             label,
@@ -477,7 +489,7 @@ mod tests {
             done,
             end,
         ]);
-        assert_eq!(repaired(&all), Some(expected));
+        assert_eq!(by_all(&all), Some(expected));
     }
 
     /// Checks that pointers in constants get the types of the members, and keep their meaning.
@@ -512,7 +524,7 @@ mod tests {
             ],
         );
         let written = module(&[types, right, array, structure]);
-        assert_eq!(repaired(&written), Some(expected));
+        assert_eq!(by_all(&written), Some(expected));
     }
 
     #[test]
@@ -526,11 +538,16 @@ mod tests {
             inst(Op::ConstantNull, &[5, 7]),
         ]
         .concat();
+        let types = [types, inst(Op::ConstantNull, &[3, 10])].concat();
         let of_bools = inst(Op::Any, &[2, 8, 7]);
-        let written = module(&[types.clone(), of_bools.clone(), inst(Op::All, &[2, 9, 6])]);
+        let all = inst(Op::All, &[2, 9, 6]);
+        let of_one = inst(Op::Any, &[2, 11, 10]);
+        let written = module(&[types.clone(), of_bools.clone(), all, of_one]);
         let signs = inst(Op::SLessThan, &[5, 90, 6, 6]);
-        let expected = module_bound(91, &[types, of_bools, signs, inst(Op::All, &[2, 9, 90])]);
-        assert_eq!(repaired(&written), Some(expected));
+        let all = inst(Op::All, &[2, 9, 90]);
+        let of_one = inst(Op::SLessThan, &[2, 11, 10, 10]);
+        let expected = module_bound(91, &[types, of_bools, signs, all, of_one]);
+        assert_eq!(by_all(&written), Some(expected));
     }
 
     #[test]
@@ -550,7 +567,7 @@ mod tests {
         let written = module(&[types.clone(), kept.clone(), ldexp(4, 10, 6)]);
         let vector = inst(Op::CompositeConstruct, &[5, 90, 6, 6]);
         let expected = module_bound(91, &[types, kept, vector, ldexp(4, 10, 90)]);
-        assert_eq!(repaired(&written), Some(expected));
+        assert_eq!(by_all(&written), Some(expected));
     }
 
     #[test]
@@ -585,7 +602,7 @@ mod tests {
             inst(Op::Decorate, &[9, 4469]),
             inst(Op::ExtInst, &[6, 9, 1, 0]),
         ]);
-        assert_eq!(repaired(&all), Some(expected));
-        assert_eq!(repaired(&all[..all.len() - 1]), None);
+        assert_eq!(by_all(&all), Some(expected));
+        assert_eq!(by_all(&all[..all.len() - 1]), None);
     }
 }
