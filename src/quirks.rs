@@ -75,6 +75,9 @@ pub enum Quirk {
     UndeclaredContraction,
     UndeclaredModes,
     AliasHints,
+    UntypedPointers,
+    FunctionPointers,
+    PipeStorage,
 }
 
 /// The vendor of a driver or a compiler.
@@ -92,7 +95,8 @@ pub enum Vendor {
     SpirvTarget,
     /// llvm-spirv, with the clang before it.
     Translator,
-    /// A compiler whose SPIR-V an application hands on; which one is not known.
+    /// A compiler whose SPIR-V an application hands on, which one is not known; and the validator
+    /// that the module meets.
     Producer,
     /// A vendor without a row.
     Other,
@@ -825,6 +829,36 @@ pub static TABLE: &[Row] = &[
         what: "No fault of the compiler: the validator that is compiled in wants OpAliasDomainDeclINTEL in blocks, where SPV_INTEL_memory_access_aliasing has none. The hints are left out (`alias_hints`).",
         test: SAMPLES,
         fails_on: "clang 22.1.8, llvm-spirv 14, 15 and that of dpcpp 2024.2, with restrict",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UntypedPointers,
+        name: "untyped-pointers",
+        drivers: PRODUCERS,
+        only: None,
+        what: "No fault of a compiler: the validator that is compiled in lacks OpUntypedGroupAsyncCopyKHR, untyped access chains as constants, and `vloadn` and `vstoren` by untyped pointers. It sees others with the same results (`stand_ins`).",
+        test: SAMPLES,
+        fails_on: "SPIRV-Tools of SDK 1.4.341",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::FunctionPointers,
+        name: "function-pointers",
+        drivers: PRODUCERS,
+        only: None,
+        what: "No fault of a compiler: the validator that is compiled in refuses a constant pointer to a function that comes later, and its type. It sees a null pointer (`stand_ins`).",
+        test: SAMPLES,
+        fails_on: "SPIRV-Tools of SDK 1.4.341",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::PipeStorage,
+        name: "pipe-storage",
+        drivers: PRODUCERS,
+        only: None,
+        what: "No fault of a compiler: the validator that is compiled in knows OpConstantPipeStorage within functions alone. It sees an empty structure (`stand_ins`).",
+        test: SAMPLES,
+        fails_on: "SPIRV-Tools of SDK 1.4.341",
         again: "2027-05",
     },
 ];

@@ -47,12 +47,12 @@ pub fn checked(words: &[u32]) -> Result<Vec<u32>, String> {
 /// Returns the module without what is wrong by some quirks, if it is valid then.
 fn valid(words: &[u32], quirks: Quirks) -> Result<Vec<u32>, String> {
     let harmless = harmless(words, quirks).unwrap_or_else(|| words.to_vec());
-    let Err(error) = validated(&harmless) else {
+    let Err(error) = validated(&harmless, quirks) else {
         return Ok(harmless);
     };
     let repaired = repairs::repaired(&harmless, quirks).filter(|repaired| *repaired != harmless);
     match repaired {
-        Some(repaired) if validated(&repaired).is_ok() => Ok(repaired),
+        Some(repaired) if validated(&repaired, quirks).is_ok() => Ok(repaired),
         _ => Err(error),
     }
 }
@@ -70,8 +70,8 @@ fn harmless(words: &[u32], quirks: Quirks) -> Option<Vec<u32>> {
     Some(edit.words())
 }
 
-fn validated(words: &[u32]) -> Result<(), String> {
-    let shown = stand_ins::replaced(words);
+fn validated(words: &[u32], quirks: Quirks) -> Result<(), String> {
+    let shown = stand_ins::replaced(words, quirks);
     let shown = shown.as_deref().unwrap_or(words);
     pumice_spirv_tools::validate(TargetEnv::Universal_1_6, shown)
 }

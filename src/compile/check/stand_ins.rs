@@ -10,20 +10,24 @@
 //! their type is an empty structure.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
+use crate::quirks::{Quirk, Quirks};
 use rustc_hash::FxHashMap;
 use spirv::{Capability, Op, OpenclStd100Op as Cl};
 
-/// Returns a copy of the module in which instructions that the validator does not know are
-/// replaced. Returns `None` if there are none.
-pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
+/// Returns a copy of the module in which instructions that the validator does not know, by some
+/// quirks, are replaced. Returns `None` if there are none.
+pub fn replaced(words: &[u32], quirks: Quirks) -> Option<Vec<u32>> {
     let (mut untyped, mut set) = (false, 0);
+    let knows_functions = !quirks.has(Quirk::FunctionPointers);
+    let knows_storage = !quirks.has(Quirk::PipeStorage);
     // Function types, by what they return.
     let mut functions: FxHashMap<u32, u32> = FxHashMap::default();
     let mut edit = ModuleEdit::of(words)?;
     let changed = edit.rewrite(|_, inst| {
         let instead = match (opcode(inst)?, inst) {
             (Op::Capability, &[_, name]) => {
-                untyped |= name == Capability::UntypedPointersKHR as u32;
+                untyped |= name == Capability::UntypedPointersKHR as u32
+                    && quirks.has(Quirk::UntypedPointers);
                 return Some(Change::Keep);
             }
             (Op::ExtInstImport, &[_, id, ref name @ ..]) => {
@@ -35,6 +39,12 @@ pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
             (Op::TypeFunction, &[_, id, result, ..]) => {
                 functions.insert(id, result);
                 return Some(Change::Keep);
+            }
+            (Op::TypePointer | Op::ConstantFunctionPointerINTEL, _) if knows_functions => {
+                return Some(Change::Keep)
+            }
+            (Op::TypePipeStorage | Op::ConstantPipeStorage, _) if knows_storage => {
+                return Some(Change::Keep)
             }
             (Op::TypePointer, &[_, id, class, pointee]) => match functions.get(&pointee) {
                 Some(&result) => instruction(Op::TypePointer, &[id, class, result]),
@@ -82,10 +92,15 @@ fn is_untyped_chain(op: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quirks::Vendor;
 
     const HEADER: [u32; 5] = [0x0723_0203, 0x1_0400, 0, 20, 0];
     const UNTYPED: [u32; 2] = [2 << 16 | 17, 4473];
     const NOP: [u32; 1] = [1 << 16];
+
+    fn by_all(words: &[u32]) -> Option<Vec<u32>> {
+        replaced(words, Quirks::of(Vendor::Producer, [0; 3]))
+    }
 
     #[test]
     fn copies_of_the_event() {
@@ -93,11 +108,11 @@ mod tests {
         let words = [&HEADER[..], &UNTYPED, &NOP, &inst, &NOP].concat();
         let copy = [4 << 16 | 83, 1, 2, 9];
         let expected = [&HEADER[..], &UNTYPED, &NOP, &copy, &NOP].concat();
-        assert_eq!(replaced(&words), Some(expected));
-        assert_eq!(replaced(&[&HEADER[..], &UNTYPED, &NOP].concat()), None);
-        assert_eq!(replaced(&[&HEADER[..], &NOP, &inst].concat()), None);
-        assert_eq!(replaced(&words[..words.len() - 3]), None);
-        assert_eq!(replaced(&[&HEADER[..], &[0]].concat()), None);
+        assert_eq!(by_all(&words), Some(expected));
+        assert_eq!(by_all(&[&HEADER[..], &UNTYPED, &NOP].concat()), None);
+        assert_eq!(by_all(&[&HEADER[..], &NOP, &inst].concat()), None);
+        assert_eq!(by_all(&words[..words.len() - 3]), None);
+        assert_eq!(by_all(&[&HEADER[..], &[0]].concat()), None);
     }
 
     #[test]
@@ -106,7 +121,7 @@ mod tests {
         let words = [&HEADER[..], &UNTYPED, &chain, &NOP].concat();
         let null = [3 << 16 | 46, 1, 2];
         let expected = [&HEADER[..], &UNTYPED, &null, &NOP].concat();
-        assert_eq!(replaced(&words), Some(expected));
+        assert_eq!(by_all(&words), Some(expected));
     }
 
     #[test]
@@ -119,9 +134,9 @@ mod tests {
         let words = [&HEADER[..], &UNTYPED, &import, &load, &store, &other].concat();
         let undef = [3 << 16 | 1, 2, 3];
         let expected = [&HEADER[..], &UNTYPED, &import, &undef, &other].concat();
-        assert_eq!(replaced(&words), Some(expected));
+        assert_eq!(by_all(&words), Some(expected));
         let typed = [&HEADER[..], &import, &load, &store, &other].concat();
-        assert_eq!(replaced(&typed), None);
+        assert_eq!(by_all(&typed), None);
     }
 
     #[test]
@@ -134,8 +149,8 @@ mod tests {
         };
         let constant = inst(Op::ConstantFunctionPointerINTEL, &[4, 6, 9]);
         let expected = all(2, inst(Op::ConstantNull, &[4, 6]));
-        assert_eq!(replaced(&all(3, constant)), Some(expected.clone()));
-        assert_eq!(replaced(&expected), None);
+        assert_eq!(by_all(&all(3, constant)), Some(expected.clone()));
+        assert_eq!(by_all(&expected), None);
     }
 
     #[test]
@@ -146,6 +161,6 @@ mod tests {
             inst(Op::ConstantPipeStorage, &[3, 4, 8, 8, 5]),
         ]);
         let expected = module(&[inst(Op::TypeStruct, &[3]), inst(Op::ConstantNull, &[3, 4])]);
-        assert_eq!(replaced(&words), Some(expected));
+        assert_eq!(by_all(&words), Some(expected));
     }
 }
