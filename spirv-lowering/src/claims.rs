@@ -28,6 +28,9 @@ pub enum Claim {
     /// The bytes accessed belong to one of these alias sets, a bit each. A byte has one set at most
     /// that accesses may write to.
     Aliases(u64),
+    /// The memory is that of one of these pointer arguments, a bit each, or of program-scope
+    /// variables.
+    Arguments(u64),
 }
 
 /// A bound of a value.
@@ -59,6 +62,8 @@ pub struct AccessClaims {
     pub writes: bool,
     /// The alias sets of the bytes, a bit each, and the analyses that claim them.
     pub sets: Vec<(u64, &'static str)>,
+    /// The parameters whose arguments the memory may belong to, a bit each, if that is claimed.
+    pub args: Option<u64>,
 }
 
 /// Returns an alias set by its number. Some numbers share one, as there are 64.
@@ -76,7 +81,7 @@ impl Claim {
         match self {
             Self::Same => Some(0),
             Self::Stride(stride) => Some(stride),
-            Self::Each(_) | Self::Aliases(_) => None,
+            Self::Each(_) | Self::Aliases(_) | Self::Arguments(_) => None,
         }
     }
 
@@ -88,7 +93,7 @@ impl Claim {
             Self::Each(Bound::NotNull) => value == 0,
             Self::Each(Bound::SignExtended) => value as i32 as i64 as u64 != value,
             Self::Each(Bound::Spaces(spaces)) => value != 0 && spaces >> (value >> 62) & 1 == 0,
-            Self::Same | Self::Stride(_) | Self::Aliases(_) => false,
+            Self::Same | Self::Stride(_) | Self::Aliases(_) | Self::Arguments(_) => false,
         }
     }
 }
@@ -104,6 +109,7 @@ impl fmt::Display for Claim {
             Self::Each(Bound::NotNull) => f.write_str("not null"),
             Self::Each(Bound::SignExtended) => f.write_str("sign-extended from 32 bits"),
             Self::Each(Bound::Spaces(spaces)) => write!(f, "null or into the spaces {spaces:#b}"),
+            Self::Arguments(args) => write!(f, "memory of the arguments {args:#b}"),
             Self::Aliases(sets) => {
                 write!(f, "only accesses of the alias sets {sets:#x} to the bytes")
             }

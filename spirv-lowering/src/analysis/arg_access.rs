@@ -29,20 +29,16 @@ pub struct ArgAccess {
 }
 
 /// Set for pointers that come from memory or an integer.
-const UNKNOWN: u64 = 1 << 63;
+pub const UNKNOWN: u64 = 1 << 63;
 /// The first parameter of those that share one bit.
-const LAST: usize = 62;
+pub const LAST: usize = 62;
 
-/// Computes which arguments a kernel reads and writes through.
-pub fn analyse(func: &Function) -> ArgAccess {
-    let mut access = ArgAccess {
-        params: vec![0; func.params.len()],
-        indirect: false,
-    };
-    let Some(entry) = func.entry() else {
-        return access;
-    };
+/// Returns the parameters that each pointer may be derived from, a bit each, or [`UNKNOWN`].
+pub fn sources(func: &Function) -> SecondaryMap<Value, u64> {
     let mut sources: SecondaryMap<Value, u64> = SecondaryMap::new();
+    let Some(entry) = func.entry() else {
+        return sources;
+    };
     for (i, &param) in func.blocks[entry].params.iter().enumerate() {
         // A structure by value arrives in private memory; pointers in it are loaded from there.
         if matches!(
@@ -99,6 +95,16 @@ pub fn analyse(func: &Function) -> ArgAccess {
             }
         }
     }
+    sources
+}
+
+/// Computes which arguments a kernel reads and writes through.
+pub fn analyse(func: &Function) -> ArgAccess {
+    let mut access = ArgAccess {
+        params: vec![0; func.params.len()],
+        indirect: false,
+    };
+    let sources = sources(func);
     let mut bits = [0u8; 64];
     let mut touch = |pointer: Value, how: u8| {
         let set = match func.ty(pointer) {

@@ -8,9 +8,12 @@
 //! common, while a function runs; accesses that only read may have others. Address spaces do not
 //! overlap here, because each has memory of its own.
 
+use super::args::Bound as Bind;
+use super::memory::{Memory, Region, OWN};
 use super::position::LocalPosition;
 use super::scalar::Scalar;
 use super::spaces;
+use crate::analysis::arg_access;
 use crate::claims::{AccessClaims, Bound, Claim, Claims, FalseClaim, Order};
 use crate::ir::entity::{Block, FuncId, Inst, Value};
 use crate::ir::function::{Function, InstData};
@@ -18,6 +21,9 @@ use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
 use crate::ir::types::{Space, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The analysis that claims arguments.
+const ARGUMENTS: &str = "analysis::arg_access";
 
 /// The iterations of the loops around a block, outer ones first.
 type Path = Vec<(Block, u32)>;
@@ -86,6 +92,9 @@ pub(super) struct Checker<'a> {
     /// The functions that each work-item of the group is in.
     stacks: Vec<Vec<Activation>>,
     activations: u32,
+    /// The memory that each parameter's bit stands for, as begin and end, and the program-scope
+    /// variables for all.
+    arguments: Vec<(u64, u64, u64)>,
     seen: FxHashMap<Key, (u32, u64)>,
     /// The bytes accessed, by address and the analysis that names alias sets.
     touched: FxHashMap<(Owner, &'static str, u64), Touched>,
@@ -102,11 +111,31 @@ impl<'a> Checker<'a> {
             lanes,
             stacks: Vec::new(),
             activations: 0,
+            arguments: Vec::new(),
             seen: FxHashMap::default(),
             touched: FxHashMap::default(),
             known: FxHashSet::default(),
             found: Vec::new(),
         }
+    }
+
+    /// Takes the memory that the parameters of the kernel point into.
+    pub fn take_arguments(&mut self, bound: &[Bind], memory: &Memory) {
+        let region = |address: u64| {
+            let inside = |r: &&Region| address.wrapping_sub(r.base) < r.bytes.len() as u64;
+            let region = memory.regions().iter().find(inside)?;
+            Some((region.base, region.base + region.bytes.len() as u64))
+        };
+        let params = bound.iter().enumerate().filter_map(|(i, bound)| {
+            let Bind::Value(value) = bound else {
+                return None;
+            };
+            let (begin, end) = region(value.bits)?;
+            Some((1 << i.min(arg_access::LAST), begin, end))
+        });
+        let variables = memory.globals().and_then(region);
+        let variables = variables.map(|(begin, end)| (u64::MAX, begin, end));
+        self.arguments = params.chain(variables).collect();
     }
 
     /// Begins a piece in all work-items.
@@ -379,6 +408,18 @@ impl<'a> Checker<'a> {
         };
         let (space, start) = spaces::place(space, address.bits);
         let own = activation.number;
+        let site = Site::Access(inst, access.operand, ARGUMENTS);
+        if let (Some(args), Space::Global | Space::Constant) = (access.args, space) {
+            let inside = |&(bits, begin, end): &(u64, u64, u64)| {
+                (bits & args != 0 || bits == u64::MAX) && (begin..end).contains(&start)
+            };
+            let own = start >= OWN;
+            if !own && !self.arguments.iter().any(inside) && !self.known.contains(&(number, site)) {
+                let claim = (Claim::Arguments(args), ARGUMENTS);
+                let lane = (self.lane(item), start);
+                self.refute((number, piece), site, claim, [lane; 2], Some(data));
+            }
+        }
         for &(sets, analysis) in &access.sets {
             for byte in (0..access.size).map(|i| start.wrapping_add(i)) {
                 let owner = match space {

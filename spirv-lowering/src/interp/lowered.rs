@@ -119,7 +119,8 @@ fn run_with(
             }
         }
         if let Some((pieces, order, _)) = &claims {
-            let checker = Checker::new(pieces, *order, options.subgroup_size);
+            let mut checker = Checker::new(pieces, *order, options.subgroup_size);
+            checker.take_arguments(&machine.bound, machine.memory);
             machine.claims = Some(checker);
         }
         group::run_dispatch(&mut machine, dispatch)?;

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::analysis::alignment::Alignments;
 use crate::analysis::alloca::Addresses;
+use crate::analysis::arg_access;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
@@ -157,6 +158,31 @@ pub fn bound(claims: &mut Claims, func: &Function, module: &Module) {
     }
 }
 
+/// Adds the claims about the arguments whose memory a kernel accesses: it has its parameters yet.
+pub fn add_arguments(claims: &mut Claims) {
+    let func = &claims.func;
+    let sources = arg_access::sources(func);
+    for &inst in func.layout_insts() {
+        let data = &func.insts[inst];
+        for (operand, size, writes) in accessed(func, data) {
+            let address = data.args[operand];
+            let space = func.ty(address).space();
+            let local = matches!(space, Some(Space::Local | Space::Private));
+            if local || sources[address] & arg_access::UNKNOWN != 0 {
+                continue;
+            }
+            let access = AccessClaims {
+                operand,
+                size,
+                writes,
+                sets: Vec::new(),
+                args: Some(sources[address]),
+            };
+            claims.accesses.entry(inst).or_default().push(access);
+        }
+    }
+}
+
 /// An analysis that gives the alias sets of addresses, with its name.
 type Aliases<'a> = (&'a dyn Fn(Value) -> u64, &'static str);
 
@@ -182,6 +208,7 @@ fn alias(claims: &mut Claims, func: &Function, analyses: &[Aliases]) {
                 size,
                 writes,
                 sets,
+                args: None,
             };
             claims.accesses.entry(inst).or_default().push(access);
         }

@@ -43,6 +43,18 @@ fn cleaned(module: &Module) -> Module {
     module
 }
 
+/// Returns true for a pass before `arg_access`, which needs the parameters of the kernel.
+fn has_parameters(pass: &str) -> bool {
+    const OTHERS: [&str; 5] = [
+        "inline",
+        "separate_loops",
+        "compact",
+        "fold_zero_loads",
+        "lower_generic_ptr",
+    ];
+    OTHERS.contains(&pass) || passes::CLEAN_UP.iter().any(|clean| clean.name == pass)
+}
+
 impl ClaimedStages {
     /// Lowers a kernel for a target.
     ///
@@ -61,9 +73,17 @@ impl ClaimedStages {
             of_module("read", &case.module),
             of_module("clean", &cleaned(&case.module)),
         ];
-        let of_kernel = |(pass, func): (String, Function)| Stage {
-            pass,
-            pieces: vec![claims::of(&func, &case.module, wide)],
+        let mut with_parameters = true;
+        let of_kernel = |(pass, func): (String, Function)| {
+            let mut claims = claims::of(&func, &case.module, wide);
+            with_parameters &= has_parameters(&pass);
+            if with_parameters {
+                claims::add_arguments(&mut claims);
+            }
+            Stage {
+                pass,
+                pieces: vec![claims],
+            }
         };
         stages.extend(lowered.functions.into_iter().map(of_kernel));
         Ok(Self {
