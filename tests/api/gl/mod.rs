@@ -4,5 +4,6 @@ mod buffers;
 mod egl;
 mod errors;
 mod events;
+mod glx;
 mod textures;
 mod world;

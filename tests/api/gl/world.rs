@@ -5,11 +5,13 @@ use libloading::Library;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, left_out, ok, Buffer, Context, Event, Queue, Setup};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
+use std::ops::Deref;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
 pub type Pointer = *mut c_void;
 
+/// A table of functions of a library.
 macro_rules! functions {
     ($(#[$doc:meta])* $all:ident: $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {
         $(#[$doc])*
@@ -34,6 +36,7 @@ macro_rules! functions {
         }
     };
 }
+pub(crate) use functions;
 
 functions! {
     /// Functions of EGL.
@@ -86,24 +89,27 @@ functions! {
     BindFramebuffer: fn(c_uint, c_uint);
     FramebufferTexture2D: fn(c_uint, c_uint, c_uint, c_uint, c_int);
     FramebufferRenderbuffer: fn(c_uint, c_uint, c_uint, c_uint);
+    BlitFramebuffer: fn(c_int, c_int, c_int, c_int, c_int, c_int, c_int, c_int, c_uint, c_uint);
     ReadPixels: fn(c_int, c_int, c_int, c_int, c_uint, c_uint, *mut c_void);
     FenceSync: fn(c_uint, c_uint) -> Pointer;
     DeleteSync: fn(Pointer);
 }
 
+/// The symbols of a library of the system, or nothing where it is missing.
+pub fn symbols(name: &str) -> Option<impl Fn(&CStr) -> Pointer> {
+    // SAFETY: a library of the system.
+    let library: &Library = Box::leak(Box::new(unsafe { Library::new(name) }.ok()?));
+    Some(|name: &CStr| {
+        // SAFETY: an address, whatever it is of.
+        let found = unsafe { library.get::<Pointer>(name.to_bytes_with_nul()) };
+        found.map_or(null_mut(), |found| *found)
+    })
+}
+
 /// The library, or nothing where it is missing.
 fn egl() -> Option<&'static Egl> {
     static LOADED: OnceLock<Option<Egl>> = OnceLock::new();
-    let load = || {
-        // SAFETY: the library of the system.
-        let library: &Library = Box::leak(Box::new(unsafe { Library::new("libEGL.so.1") }.ok()?));
-        let address = |name: &CStr| {
-            // SAFETY: an address, whatever it is of.
-            let found = unsafe { library.get::<Pointer>(name.to_bytes_with_nul()) };
-            found.map_or(null_mut(), |found| *found)
-        };
-        Some(Egl::load("egl", address))
-    };
+    let load = || Some(Egl::load("egl", symbols("libEGL.so.1")?));
     LOADED.get_or_init(load).as_ref()
 }
 
@@ -215,17 +221,27 @@ impl World {
     pub fn setup(&self) -> Sharing {
         Sharing::new(&self.properties(), 0)
     }
+}
 
+impl Deref for World {
+    type Target = Gl;
+
+    fn deref(&self) -> &Gl {
+        &self.gl
+    }
+}
+
+impl Gl {
     pub fn check(&self) {
-        assert_eq!(gl!(self.gl, GetError()), 0);
+        assert_eq!(gl!(self, GetError()), 0);
     }
 
     pub fn new_buffer(&self, bytes: &[u8]) -> u32 {
         let mut name = 0;
-        gl!(self.gl, GenBuffers(1, &mut name));
-        gl!(self.gl, BindBuffer(ARRAY_BUFFER, name));
+        gl!(self, GenBuffers(1, &mut name));
+        gl!(self, BindBuffer(ARRAY_BUFFER, name));
         gl!(
-            self.gl,
+            self,
             BufferData(
                 ARRAY_BUFFER,
                 bytes.len() as isize,
@@ -233,19 +249,19 @@ impl World {
                 0x88E8
             )
         );
-        gl!(self.gl, BindBuffer(ARRAY_BUFFER, 0));
+        gl!(self, BindBuffer(ARRAY_BUFFER, 0));
         self.check();
         name
     }
 
     pub fn buffer_bytes(&self, name: u32, size: usize) -> Vec<u8> {
-        gl!(self.gl, BindBuffer(ARRAY_BUFFER, name));
-        let mapped = gl!(self.gl, MapBufferRange(ARRAY_BUFFER, 0, size as isize, 1));
+        gl!(self, BindBuffer(ARRAY_BUFFER, name));
+        let mapped = gl!(self, MapBufferRange(ARRAY_BUFFER, 0, size as isize, 1));
         assert!(!mapped.is_null());
         // SAFETY: so much is mapped.
         let bytes = unsafe { std::slice::from_raw_parts(mapped.cast::<u8>(), size) }.to_vec();
-        gl!(self.gl, UnmapBuffer(ARRAY_BUFFER));
-        gl!(self.gl, BindBuffer(ARRAY_BUFFER, 0));
+        gl!(self, UnmapBuffer(ARRAY_BUFFER));
+        gl!(self, BindBuffer(ARRAY_BUFFER, 0));
         self.check();
         bytes
     }
@@ -258,7 +274,7 @@ impl World {
         (internal, format, data): (u32, u32, u32),
         bytes: Option<&[u8]>,
     ) -> u32 {
-        let gl = &self.gl;
+        let gl = self;
         let mut name = 0;
         let bound = bound_target(target);
         gl!(gl, GenTextures(1, &mut name));
@@ -297,7 +313,7 @@ impl World {
         size: usize,
     ) -> Vec<u8> {
         let mut bytes = vec![0xAAu8; size];
-        let gl = &self.gl;
+        let gl = self;
         gl!(gl, BindTexture(bound_target(target), name));
         gl!(
             gl,
@@ -317,7 +333,7 @@ impl World {
         format: (u32, u32),
         bytes: usize,
     ) -> Vec<u8> {
-        let gl = &self.gl;
+        let gl = self;
         self.with_framebuffer(texture, name, || {
             let mut pixels = vec![0xAAu8; bytes];
             let [w, h] = size.map(|n| n as c_int);
@@ -331,7 +347,7 @@ impl World {
 
     /// Runs something with a texture or a renderbuffer attached to a framebuffer.
     pub fn with_framebuffer<T>(&self, texture: bool, name: u32, work: impl FnOnce() -> T) -> T {
-        let gl = &self.gl;
+        let gl = self;
         let mut framebuffer = 0;
         gl!(gl, GenFramebuffers(1, &mut framebuffer));
         gl!(gl, BindFramebuffer(0x8D40, framebuffer));
