@@ -1,17 +1,20 @@
-//! Whole kernels of cases, executed before and after their pass.
+//! Whole kernels of cases, executed before and after their pass, with the claims of all analyses.
 //!
 //! `; launch 8/4 [00ff] zeros:64 <01000000> local:32 null` in a case: eight work-items in groups of four, an offset behind a `+`
 //! (`8/4+100`), and the arguments in their order: buffers by their bytes or of so many zeros, the bytes of values, local memory,
 //! null pointers.
 
 use spirv_lowering::analysis::arg_access::ArgAccess;
+use spirv_lowering::claims::Order;
 use spirv_lowering::interface::{KernelInterface, SPEC_GUARD};
-use spirv_lowering::interp::{self, run_lowered, Arg, Lowered, Memory, NdRange, Options, Record};
+use spirv_lowering::interp::{
+    self, run_claimed, run_lowered, Arg, Lowered, Memory, NdRange, Options, Record,
+};
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::op::Op;
-use spirv_lowering::passes::lower_args;
 use spirv_lowering::passes::lower_images::Descriptors;
+use spirv_lowering::passes::{claims, lower_args};
 use spirv_lowering::target::Target;
 
 /// The results of a launch: the bytes of each buffer with the mask of unknown bits, and the records
@@ -145,6 +148,27 @@ fn after(
     Ok(left(&memory, count, outcome.printf))
 }
 
+/// Returns an error if a claim about a kernel does not hold, where the kernel can be run.
+fn hold(module: &Module, interface: &KernelInterface, launch: &Launch) -> Result<(), String> {
+    let kernel = module.kernels.first().ok_or("no kernel")?;
+    let pieces = claims::of_module(module, kernel.func, true);
+    let (mut memory, args) = launch.memory(module)?;
+    let lowered = Lowered {
+        module,
+        kernel,
+        func: &pieces.first().ok_or("no function")?.func,
+        interface,
+        guard: false,
+    };
+    let (range, options) = (&launch.range, options(false));
+    let claims = (pieces.as_slice(), Order::Linear);
+    let found = run_claimed(&lowered, claims, range, &args, &mut memory, &options);
+    match found.unwrap_or_default().first() {
+        Some(found) => Err(found.to_string()),
+        None => Ok(()),
+    }
+}
+
 fn differ(want: &Left, got: &Left) -> bool {
     let allows = |want: &[u8], got: &[u8], unknown: &[u8]| {
         want.len() == got.len()
@@ -195,6 +219,8 @@ pub fn compare(
             None => interface(module)?,
         };
         let want = before(original, &launch)?;
+        hold(original, &self::interface(original)?, &launch)?;
+        hold(module, &interface, &launch)?;
         let func = &module.functions[module.kernels.first().ok_or("no kernel")?.func];
         for guard in [false, true] {
             if guard && !is_guarded(func) {
