@@ -1,7 +1,7 @@
 //! The faults and peculiarities of drivers and compilers that nothing else reveals. This is the one
 //! place that depends on the vendor.
 //!
-//! A row of [`TABLE`] is a fault or a peculiarity of some versions of a driver, or of the clang
+//! A row of [`table`] is a fault or a peculiarity of some versions of a driver, or of the clang
 //! that generates code for processors. It feeds the [`Target`](spirv_lowering::target::Target) of
 //! the compiler, the [`Caps`](crate::backend::Caps), the back end and the code generator, each
 //! through [`Quirks::has`]. `PUMICE_QUIRKS` switches single rows on and off: `-NAME` for a driver
@@ -9,6 +9,8 @@
 //! `ci/quirks` shows for the rows of the devices at hand that their tests fail without them.
 //!
 //! A fault that can be measured is not here but in [`probe`](crate::backend::vulkan::probe).
+
+mod compilers;
 
 use std::fmt::Write as _;
 
@@ -168,13 +170,6 @@ const ALL_CLANG: &[Driver] = &[all(Vendor::Clang)];
 const CLANG: &[Driver] = &[before(Vendor::Clang, [23, 0, 0])];
 
 const SPIRV_TARGET: &[Driver] = &[all(Vendor::SpirvTarget)];
-/// Whichever compiler of OpenCL C.
-const FRONT_ENDS: &[Driver] = &[all(Vendor::SpirvTarget), all(Vendor::Translator)];
-
-const PRODUCERS: &[Driver] = &[all(Vendor::Producer)];
-/// The modules, as compilers write them, that are not valid without a row.
-const SAMPLES: &str = "unit tests: src/compile/check/samples";
-const TRANSLATORS: &str = "llvm-spirv 14, 15 and that of dpcpp 2024.2";
 
 /// Where the rows of LLVM's SPIR-V target were seen to fail.
 const CLANG_22: &str = "clang 22.1.8";
@@ -182,8 +177,8 @@ const CLANG_22: &str = "clang 22.1.8";
 const MESA_25: &str = "llvmpipe, Mesa 25.0.7";
 const NVIDIA_580: &str = "H200, NVIDIA 580.159";
 
-/// All rows.
-pub static TABLE: &[Row] = &[
+/// The rows of drivers, and of LLVM as the compiler of the processor's code.
+static DRIVERS: &[Row] = &[
     Row {
         quirk: Quirk::LoopResults,
         name: "loop-results",
@@ -192,7 +187,8 @@ pub static TABLE: &[Row] = &[
         what: "Work-items that have left a loop run along with those of their vector that go on, and what the loop computes is computed \
                again for them, so that it may be wrong after the loop. The device is not offered.",
         test: "command: the_doctor_finds_what_is_missing",
-        fails_on: "llvmpipe, Mesa 22.3.6: five of 2,288 generated kernels; none of the five with 25.0.7",
+        fails_on: "llvmpipe, Mesa 22.3.6: five of 2,288 generated kernels; none of the five with \
+               25.0.7",
         again: "2027-05",
     },
     Row {
@@ -269,7 +265,8 @@ pub static TABLE: &[Row] = &[
         name: "host-addresses",
         drivers: SOFTWARE,
         only: None,
-        what: "No fault: device addresses are those of the host, so that all memory of the host is shared.",
+        what: "No fault: device addresses are those of the host, so that all memory of the host is \
+               shared.",
         test: "svm::the_largest_allocation",
         fails_on: MESA_25,
         again: "2027-05",
@@ -402,7 +399,8 @@ pub static TABLE: &[Row] = &[
         name: "late-wake-ups",
         drivers: NVIDIA,
         only: None,
-        what: "With several threads that wait for one semaphore a wake-up may come 10 ms late. Waits are slices of 1 ms.",
+        what: "With several threads that wait for one semaphore a wake-up may come 10 ms late. \
+               Waits are slices of 1 ms.",
         test: "ci/bench: event chain",
         fails_on: "slower on an H200, NVIDIA 580.159",
         again: "2027-05",
@@ -412,7 +410,8 @@ pub static TABLE: &[Row] = &[
         name: "slow-copies",
         drivers: NVIDIA,
         only: None,
-        what: "vkCmdCopyBuffer reaches 840 GB/s on an H200 where a shader reaches 4100. From 1 MiB on a shader copies and fills.",
+        what: "vkCmdCopyBuffer reaches 840 GB/s on an H200 where a shader reaches 4100. From 1 MiB \
+               on a shader copies and fills.",
         test: "ci/bench: copy buffer",
         fails_on: "slower on an H200, NVIDIA 580.159",
         again: "2027-05",
@@ -495,372 +494,6 @@ pub static TABLE: &[Row] = &[
         fails_on: "clang 22.1.8, a processor with AVX-512 FP16",
         again: "2028-01",
     },
-    Row {
-        quirk: Quirk::LostTruncations,
-        name: "lost-truncations",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "A truncation between two other conversions of integers is lost: what uses it computes with the wider value, which is not valid SPIR-V, \
-               or a store writes 8 bytes in place of 4, silently (LLVM's pull request 175401 mends extensions). Conversions are separated (`lost_truncations`) where LLVM optimises nothing, \
-               and where what came was not valid.",
-        test: "miscompiled::conversions_that_follow_one_another",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::CutAlignments,
-        name: "cut-alignments",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "Alignments are cut (LLVM's pull request 180184): that of an access through a pointer that may be null, which LLVM takes for \
-               aligned to 2^32, to 0, and such SPIR-V is not valid; and that of a variable in private memory to 8 bits with a sign, so that \
-               128 is 2^32 - 128 and more is 0. It is left out, or is 128 or 4096 (`cut_alignments`).",
-        test: "alignment::variables_lie_where_they_are_asked_to",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::ConfusedConversions,
-        name: "confused-conversions",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "`convert_int(char)` is taken for a conversion of an unsigned operand, \
-               `convert_uint(uchar)` for one of a signed operand, and `convert_char_sat` is the same of \
-               `int` and `uint` (LLVM's pull request 200791). They are declared under other names \
-               (`prelude`).",
-        test: "language::unusual_ways",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::PaddedHalves,
-        name: "padded-halves",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "`vloada_half3` loses its padding. It is declared under another name (`prelude`).",
-        test: "language::unusual_ways",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::ConfusedImages,
-        name: "confused-images",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "`read_imagei` and `read_imageui` become one instruction, and channel data types are \
-               counted from zero. They are declared under other names (`prelude`).",
-        test: "image_kernels::integers_saturate",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::NullReservations,
-        name: "null-reservations",
-        drivers: FRONT_ENDS,
-        only: None,
-        what: "CLK_NULL_RESERVE_ID is a cast of a pointer, which becomes no valid SPIR-V, and \
-               `is_valid_reserve_id` is not known. Functions of the library give them (`prelude`).",
-        test: "pipes::reservations::",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UnknownFunctions,
-        name: "unknown-functions",
-        drivers: FRONT_ENDS,
-        only: None,
-        what: "No fault: functions of cl_khr_work_group_uniform_arithmetic and \
-               cl_khr_extended_async_copies are not known, nor clocks to old compilers. They are \
-               declared (`prelude`, `group_functions`).",
-        test: "collectives::copies_of_planes",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::MissingInlines,
-        name: "missing-inlines",
-        drivers: FRONT_ENDS,
-        only: None,
-        what: "Plain `inline` is that of C99: a function that is not inlined after all has no \
-               definition. The source is compiled again with that of GNU (`missing_inlines`).",
-        test: "applications::inline_functions_that_are_called",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::Constructors,
-        name: "constructors",
-        drivers: FRONT_ENDS,
-        only: None,
-        what: "Constructors and destructors of program-scope objects become lists of which LLVM makes \
-               invalid code. They become kernels that say when they run (`lifecycle`).",
-        test: "initializers::programs_without_objects",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UsedLists,
-        name: "used-lists",
-        drivers: FRONT_ENDS,
-        only: None,
-        what: "The list that `__attribute__((used))` makes of variables in constant memory ends the \
-               compiler. It goes (`whole_program`).",
-        test: "builds::attribute_used",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::DeviceQueues,
-        name: "device-queues",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "`clk_event_t` is not known, and some forms of `enqueue_kernel` end the compiler. They \
-               become calls of functions that nobody knows (`device_queues`).",
-        test: "device_enqueue::kernels::errors",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::LocalTypes,
-        name: "local-types",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "A variable in local memory gets the type that its uses suggest, so that an array may be \
-               one byte long (LLVM's pull request 202047). It is given an initial value, with which it \
-               keeps its own (`local_types`).",
-        test: "local_memory::arrays_keep_their_sizes",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::LoneVariables,
-        name: "lone-variables",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "The variables of a module without functions are left out. It gets a function \
-               (`lone_variables`).",
-        test: "linking::variables_alone",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::LostLines,
-        name: "lost-lines",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "OpLine is left out (LLVM's issue 136995). Calls of a function that does not exist stand \
-               for it until there is SPIR-V (`lines`).",
-        test: "checks::barriers",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::LongArrays,
-        name: "long-arrays",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "The length of an array of 2^32 elements is cut to 32 bits, silently. The program is \
-               refused (`long_arrays`).",
-        test: "builds::arrays_that_are_too_long",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::WideIntegers,
-        name: "wide-integers",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "What a counter has after its loop is computed in integers of 65 bits, which nothing can \
-               execute. The source is compiled again without that pass (`wide_integers`).",
-        test: "builds::integers_of_odd_widths",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::GivesUp,
-        name: "gives-up",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "The compiler ends where the passes leave vectors of booleans of odd sizes and the like \
-               (`unable to legalize`, LLVM's issue 186864), or takes all memory where they leave \
-               integers of 192 bits. The source is compiled again with fewer passes \
-               (`crash_reports`).",
-        test: "builds::code_that_the_compiler_gives_up_on",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::ArgumentNames,
-        name: "argument-names",
-        drivers: SPIRV_TARGET,
-        only: None,
-        what: "The names of the types of kernels' arguments are lost. They are taken from LLVM's IR \
-               (`argument_info`).",
-        test: "programs::argument_information",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UnsignedHints,
-        name: "unsigned-hints",
-        drivers: FRONT_ENDS,
-        only: None,
-        what: "`vec_type_hint` of an unsigned type is one of a signed type in SPIR-V, which has no \
-               other. It is taken from LLVM's IR (`argument_info`).",
-        test: "builds::attributes_of_kernels",
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::DebugInformation,
-        name: "debug-information",
-        drivers: PRODUCERS,
-        only: None,
-        what: "Instructions of OpenCL.DebugInfo.100 have operands that it does not allow (issues 2003 and 3247 of SPIRV-LLVM-Translator). Debug information, names of it and lines are left out (`repairs`).",
-        test: SAMPLES,
-        fails_on: "llvm-spirv 14, 15 and that of dpcpp 2024.2, with -g",
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::RepeatedDecorations,
-        name: "repeated-decorations",
-        drivers: PRODUCERS,
-        only: None,
-        what: "An alignment or another decoration stands twice (issues 2509 and 3410 of SPIRV-LLVM-Translator). One is left (`repairs`).",
-        test: SAMPLES,
-        fails_on: TRANSLATORS,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::MergeInstructions,
-        name: "merge-instructions",
-        drivers: PRODUCERS,
-        only: None,
-        what: "OpLoopMerge of loops with hints names merge blocks that are those of other loops (issue 3391 of SPIRV-LLVM-Translator). Merge instructions, which mean nothing to kernels, are left out (`repairs`).",
-        test: SAMPLES,
-        fails_on: TRANSLATORS,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::SelfConversions,
-        name: "self-conversions",
-        drivers: PRODUCERS,
-        only: None,
-        what: "`convert_uint(int)` is a conversion of a type to itself (LLVM's issue 160614, pull request 223365). It becomes a copy (`repairs`).",
-        test: SAMPLES,
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::IntegerTruths,
-        name: "integer-truths",
-        drivers: PRODUCERS,
-        only: None,
-        what: "OpAny and OpAll have operands that are integers (LLVM's issue 190736, pull request 191804). They are the same of their signs (`repairs`).",
-        test: SAMPLES,
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::ScalarExponents,
-        name: "scalar-exponents",
-        drivers: PRODUCERS,
-        only: None,
-        what: "`ldexp` of a vector has a scalar exponent (LLVM's issue 190736, pull request 190969). It becomes a vector (`repairs`).",
-        test: SAMPLES,
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UncastMembers,
-        name: "uncast-members",
-        drivers: PRODUCERS,
-        only: None,
-        what: "A pointer in a constant aggregate has another type than the member: two strings of different lengths. It is cast (`repairs`).",
-        test: SAMPLES,
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::BlockOrder,
-        name: "block-order",
-        drivers: PRODUCERS,
-        only: None,
-        what: "A block stands before one that dominates it (issue 205 of SPIRV-LLVM-Translator, pull request 1655), or a variable behind other instructions. They are put in order (`repairs`).",
-        test: SAMPLES,
-        fails_on: "llvm-spirv 14 and 15",
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UnnamedVariables,
-        name: "unnamed-variables",
-        drivers: PRODUCERS,
-        only: None,
-        what: "An entry point does not name the variables that it uses, since SPIR-V 1.4 (issue 1216 of SPIRV-LLVM-Translator). It names all (`repairs`).",
-        test: SAMPLES,
-        fails_on: TRANSLATORS,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UndeclaredContraction,
-        name: "undeclared-contraction",
-        drivers: PRODUCERS,
-        only: None,
-        what: "The capability FPFastMathModeINTEL is declared without its extension (pull request 2028 of SPIRV-LLVM-Translator). It is added (`repairs`).",
-        test: SAMPLES,
-        fails_on: "llvm-spirv 14, 15 and that of dpcpp 2024.2, with fast arithmetic",
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UndeclaredModes,
-        name: "undeclared-modes",
-        drivers: PRODUCERS,
-        only: None,
-        what: "SPV_KHR_float_controls2 is used, by its modes or its execution mode, without its capability (LLVM's pull request 146941). It is declared (`float_controls`).",
-        test: SAMPLES,
-        fails_on: CLANG_22,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::AliasHints,
-        name: "alias-hints",
-        drivers: PRODUCERS,
-        only: None,
-        what: "No fault of the compiler: the validator that is compiled in wants OpAliasDomainDeclINTEL in blocks, where SPV_INTEL_memory_access_aliasing has none. The hints are left out (`alias_hints`).",
-        test: SAMPLES,
-        fails_on: "clang 22.1.8, llvm-spirv 14, 15 and that of dpcpp 2024.2, with restrict",
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::UntypedPointers,
-        name: "untyped-pointers",
-        drivers: PRODUCERS,
-        only: None,
-        what: "No fault of a compiler: the validator that is compiled in lacks OpUntypedGroupAsyncCopyKHR, untyped access chains as constants, and `vloadn` and `vstoren` by untyped pointers. It sees others with the same results (`stand_ins`).",
-        test: SAMPLES,
-        fails_on: "SPIRV-Tools of SDK 1.4.341",
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::FunctionPointers,
-        name: "function-pointers",
-        drivers: PRODUCERS,
-        only: None,
-        what: "No fault of a compiler: the validator that is compiled in refuses a constant pointer to a function that comes later, and its type. It sees a null pointer (`stand_ins`).",
-        test: SAMPLES,
-        fails_on: "SPIRV-Tools of SDK 1.4.341",
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::PipeStorage,
-        name: "pipe-storage",
-        drivers: PRODUCERS,
-        only: None,
-        what: "No fault of a compiler: the validator that is compiled in knows OpConstantPipeStorage within functions alone. It sees an empty structure (`stand_ins`).",
-        test: SAMPLES,
-        fails_on: "SPIRV-Tools of SDK 1.4.341",
-        again: "2027-05",
-    },
 ];
 
 /// Returns true if the processor computes with halves in vectors of AVX-512.
@@ -869,6 +502,11 @@ fn has_avx512_fp16() -> bool {
     return std::arch::is_x86_feature_detected!("avx512fp16");
     #[cfg(not(target_arch = "x86_64"))]
     false
+}
+
+/// Returns all rows.
+pub fn table() -> impl Iterator<Item = &'static Row> + Clone {
+    DRIVERS.iter().chain(compilers::ROWS)
 }
 
 /// Returns true if the processor has AVX-512.
@@ -905,7 +543,7 @@ impl Quirks {
 
     fn changed(vendor: Vendor, version: [u32; 3], changes: &str, unknown: impl Fn(&str)) -> Self {
         let mut quirks = Self::default();
-        for row in TABLE {
+        for row in table() {
             let has = |driver: &Driver| {
                 driver.vendor == vendor
                     && version >= driver.from
@@ -918,7 +556,7 @@ impl Quirks {
         }
         for word in changes.split(',').map(str::trim).filter(|w| !w.is_empty()) {
             let name = word.trim_start_matches(['+', '-']);
-            match TABLE.iter().find(|row| row.name == name) {
+            match table().find(|row| row.name == name) {
                 Some(row) => quirks.set(row.quirk, !word.starts_with('-')),
                 None => unknown(word),
             }
@@ -940,7 +578,7 @@ impl Quirks {
 
     /// Returns the names of the quirks.
     pub fn names(self) -> Vec<&'static str> {
-        let mine = TABLE.iter().filter(|row| self.has(row.quirk));
+        let mine = table().filter(|row| self.has(row.quirk));
         mine.map(|row| row.name).collect()
     }
 
@@ -958,7 +596,7 @@ pub fn document() -> String {
          | name | driver, versions | what is wrong, what is done | test | fails without it on | look again |\n\
          |---|---|---|---|---|---|\n",
     );
-    for row in TABLE {
+    for row in table() {
         let drivers: Vec<String> = row.drivers.iter().map(Driver::text).collect();
         let _ = writeln!(
             text,
@@ -1021,9 +659,9 @@ mod tests {
 
     #[test]
     fn rows_are_complete() {
-        for (index, row) in TABLE.iter().enumerate() {
-            assert!(TABLE[..index]
-                .iter()
+        for (index, row) in table().enumerate() {
+            assert!(table()
+                .take(index)
                 .all(|other| other.name != row.name && other.quirk != row.quirk));
             assert!(!row.drivers.is_empty() && !row.what.is_empty() && !row.test.is_empty());
             assert!(!row.fails_on.is_empty() && !row.again.is_empty() && !row.what.contains('|'));
