@@ -276,6 +276,37 @@ fn counters() -> Case {
     }
 }
 
+/// A kernel whose work-items count up one by one, as long as another has counted in between: those of
+/// a pack do not run together, and the interpreter runs one after the other.
+const TURNS: &str = "kernel \"k\" fn0 {
+  pointer global \"p\" \"uint*\" global none
+}
+func fn0 \"k\" export (ptr.global) -> () {
+block0(v0: ptr.global):
+  v1 = const 1 : i32
+  jump block1
+block1:
+  v2 = load.align4 v0 : i32
+  v3 = iadd v2, v1 : i32
+  v4 = atomic_cmp_xchg.device.relaxed v0, v2, v3 : i32
+  v5 = icmp.eq v4, v2 : bool
+  br v5, block2, block1
+block2:
+  return
+}
+";
+
+#[test]
+fn work_items_that_wait_are_not_compared() {
+    let case = Case {
+        module: parse_module(TURNS).unwrap(),
+        buffers: vec![vec![0; 4]],
+        ..counters()
+    };
+    let it = claimed(&case, 4, false).unwrap();
+    assert_eq!(run(&case, &it, 4).unwrap(), []);
+}
+
 /// Makes bounds false; those that hold of any number stay.
 fn falsify(pieces: &mut [Claims]) {
     for piece in pieces {

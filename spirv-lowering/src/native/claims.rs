@@ -4,6 +4,7 @@
 use super::strides::{Class, Reach};
 use super::tree::Tree;
 use super::{calls, regions, strides, Packing, Piece, Region};
+use crate::analysis::waits::{self, Looking};
 use crate::claims::{Bound, Claim, Claims};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Block;
@@ -61,7 +62,10 @@ fn of(piece: Piece) -> Claims {
     let Region { func, uniform, .. } = region;
     let mut claims = Claims::new(func);
     let func = &claims.func;
-    for value in func.values.keys() {
+    // The interpreter runs work-items one after the other: where they wait for one another, lanes that
+    // it compares read what others have changed in between, and do not run together.
+    let waits = waits::may_wait(func, &Looking::default());
+    for value in func.values.keys().filter(|_| !waits) {
         claims.data[value] = of_data(classes.of(value));
     }
     for &block in &func.layout {
@@ -78,7 +82,7 @@ fn of(piece: Piece) -> Claims {
                     let bound = (Bound::AtMost(i32::MAX as u64), "native::strides");
                     claims.bounds.entry(first).or_default().push(bound);
                 }
-                Op::VarStore(var) if uniform[var] => {
+                Op::VarStore(var) if uniform[var] && !waits => {
                     let class = classes.class(&tree, data.args[1], block);
                     let claim = of_data(class).unwrap_or(Claim::Same);
                     claims.slots.insert(inst, claim);
