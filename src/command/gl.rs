@@ -124,17 +124,20 @@ impl ByGl {
                 };
                 result.map_err(|error| shared.error(error))
             };
-            let status = match mem.any_shared().filter(|_| !fails).map(run) {
-                Some(Ok(())) => cl::CL_COMPLETE as cl_int,
-                Some(Err(ClError { code, what })) => {
-                    mem.context.report(&format!("{what} ({code})"));
-                    code
-                }
-                None => cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
-            };
-            // Before whoever waits for the event goes on.
-            drop(mem);
-            done.0.settle(status).run();
+            let result = mem.any_shared().filter(|_| !fails).map(run);
+            current.notify(move || {
+                let status = match result {
+                    Some(Ok(())) => cl::CL_COMPLETE as cl_int,
+                    Some(Err(ClError { code, what })) => {
+                        mem.context.report(&format!("{what} ({code})"));
+                        code
+                    }
+                    None => cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                };
+                // Before whoever waits for the event goes on.
+                drop(mem);
+                done.0.settle(status).run();
+            });
         });
     }
 }

@@ -10,7 +10,6 @@ use crate::backend::gl::{Error, Fence, Gl};
 use crate::cl::{self, cl_command_type, cl_context_properties, cl_int, cl_uint};
 use crate::error::{ClResult, OrErr};
 use crate::handle::Ref;
-use crate::util::thread;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -59,12 +58,7 @@ fn event_of_fence(
             Ok(()) => cl::CL_COMPLETE as cl_int,
             Err(error) => of_gl(error, object).code,
         };
-        // Callbacks of the application may call functions that wait for the thread of the context.
-        let in_thread = completed.clone();
-        let settle = move || in_thread.settle(status).run();
-        if thread::spawn("pumice-gl-event", settle).is_err() {
-            completed.settle(status).run();
-        }
+        completed.settle(status).run();
     };
     gl.when_signalled(fence, done)
         .map_err(|error| of_gl(error, object))?;

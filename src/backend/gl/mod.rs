@@ -4,11 +4,14 @@
 //! with a context that shares the application's objects: nothing that is done there changes the state of a context of the
 //! application, and no call of the application waits for it but those that create objects.
 //!
+//! No code of the application runs in that thread: callbacks of events do in one beside it (`notifier`).
+//!
 //! What the application does to an object must be complete before it is read here ([`Gl::order_after_caller`], or a fence);
 //! what is written here is complete (`glFinish`) before its end is reported.
 
 pub mod functions;
 mod image;
+mod notifier;
 mod object;
 mod pixels;
 mod winsys;
@@ -19,6 +22,7 @@ use crate::util::leaving::Call;
 use crate::util::thread::spawn;
 use functions::{call, gl, Functions, Sync as GlSync};
 pub use image::Imported;
+use notifier::Notifier;
 pub use object::{Contents, Name, Object, Texture};
 use parking_lot::Mutex;
 pub use pixels::HostBytes;
@@ -93,6 +97,7 @@ pub struct Current {
     pub functions: Functions,
     /// Its properties.
     pub about: About,
+    notifier: Notifier,
 }
 
 type Job = Box<dyn FnOnce(&Current) + Send>;
@@ -102,7 +107,8 @@ enum Message {
     Run(Job),
     /// Calls back when what the context has been given up to now is complete.
     Fence(Completion),
-    End,
+    /// Ends the thread, which then drops the sender.
+    End(Option<Sender<()>>),
 }
 
 /// A context of our own, with its thread.
@@ -110,6 +116,7 @@ pub struct Gl {
     source: Source,
     about: About,
     messages: Sender<Message>,
+    notifier: Notifier,
     ended: Mutex<Receiver<()>>,
     thread: ThreadId,
 }
@@ -131,14 +138,22 @@ impl Gl {
         let (end, ended) = channel();
         let (reply, started) = channel();
         forked::needs_threads();
+        let notifier = Notifier::new().map_err(|_| Error::OutOfMemory)?;
+        let notifies = notifier.clone();
+        let to_itself = messages.clone();
         spawn("pumice-gl", move || {
             let call = Call::enter_or_stay();
-            let made = start(source);
+            let made = start(source, notifies);
             drop(call);
             match made {
                 Ok((own, current)) => {
+                    winsys::end_before_display(source, move || {
+                        let (over, ended) = channel::<()>();
+                        let _ = to_itself.send(Message::End(Some(over)));
+                        let _ = ended.recv();
+                    });
                     let _ = reply.send(Ok((current.about.clone(), std::thread::current().id())));
-                    serve(&current, &inbox);
+                    let _over = serve(&current, &inbox);
                     let _call = Call::enter_or_stay();
                     own.destroy();
                 }
@@ -154,6 +169,7 @@ impl Gl {
             source,
             about,
             messages,
+            notifier,
             ended: Mutex::new(ended),
             thread,
         })
@@ -186,10 +202,11 @@ impl Gl {
         done.recv().unwrap_or(Err(Error::Gone))
     }
 
-    /// Waits until the thread has done what it was given.
+    /// Waits until the thread has done what it was given, and whoever waited for that was notified.
     pub fn settle(&self) {
         if std::thread::current().id() != self.thread {
             let _ = self.run(|_| Ok(()));
+            self.notifier.settle();
         }
     }
 
@@ -214,15 +231,15 @@ impl Gl {
         done: impl FnOnce(Result) + Send + 'static,
     ) -> Result {
         self.run(move |current| current.wait_for(fence))?;
-        let _ = self.messages.send(Message::Fence(Box::new(done)));
-        Ok(())
+        let fence = Message::Fence(Box::new(done));
+        self.messages.send(fence).map_err(|_| Error::Gone)
     }
 }
 
 impl Drop for Gl {
     /// Ends the thread and destroys the context, and waits for that: the application may end the display afterwards.
     fn drop(&mut self) {
-        let _ = self.messages.send(Message::End);
+        let _ = self.messages.send(Message::End(None));
         if std::thread::current().id() != self.thread {
             let _ = self.ended.lock().recv();
         }
@@ -288,7 +305,7 @@ impl Gl {
 }
 
 /// Makes the context, in its thread.
-fn start(source: Source) -> Result<(winsys::Own, Current)> {
+fn start(source: Source, notifier: Notifier) -> Result<(winsys::Own, Current)> {
     let (own, functions) = winsys::Own::new(source)?;
     let about = match About::of(&functions) {
         Ok(about) if about.version >= 31 => about,
@@ -298,17 +315,21 @@ fn start(source: Source) -> Result<(winsys::Own, Current)> {
             return Err(Error::NoContext);
         }
     };
-    let current = Current { functions, about };
+    let current = Current {
+        functions,
+        about,
+        notifier,
+    };
     Ok((own, current))
 }
 
 /// How long the thread waits for a fence before it looks for jobs.
 const SLICE: Duration = Duration::from_millis(1);
 
-/// Does what comes until the end.
-fn serve(current: &Current, inbox: &Receiver<Message>) {
+/// Does what comes until the end. Returns what is to be dropped when the context is destroyed.
+fn serve(current: &Current, inbox: &Receiver<Message>) -> Option<Sender<()>> {
     let mut fences: Vec<(usize, Completion)> = Vec::new();
-    loop {
+    let over = loop {
         let message = match fences.is_empty() {
             true => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
             false => inbox.recv_timeout(Duration::ZERO),
@@ -321,23 +342,30 @@ fn serve(current: &Current, inbox: &Receiver<Message>) {
             }
             Ok(Message::Fence(done)) => match current.fence() {
                 Ok(sync) => fences.push((sync as usize, done)),
-                Err(error) => done(Err(error)),
+                Err(error) => current.notify(move || done(Err(error))),
             },
-            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Message::End(over)) => break over,
+            Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(result) = fences.first().and_then(|(sync, _)| current.poll(*sync)) {
                     let (_, done) = fences.remove(0);
-                    guarded("an event of OpenGL", || done(result));
+                    current.notify(move || done(result));
                 }
             }
         }
-    }
+    };
     for (_, done) in fences {
-        guarded("an event of OpenGL", || done(Err(Error::Gone)));
+        current.notify(move || done(Err(Error::Gone)));
     }
+    over
 }
 
 impl Current {
+    /// Runs what may call the application, or wait, in another thread.
+    pub fn notify(&self, call: impl FnOnce() + Send + 'static) {
+        self.notifier.post(Box::new(call));
+    }
+
     /// Returns a fence after all that the context was given.
     fn fence(&self) -> Result<GlSync> {
         let sync = call!(self.functions, FenceSync(gl::SYNC_GPU_COMMANDS_COMPLETE, 0));

@@ -5,9 +5,11 @@
 use super::functions::Functions;
 use super::{Error, Result, Source};
 use libloading::Library;
+use parking_lot::Mutex;
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
+use std::thread::ThreadId;
 
 type Pointer = *mut c_void;
 
@@ -70,6 +72,8 @@ library! { Glx, ["libGLX.so.0", "libGL.so.1"];
 
 library! { X11, ["libX11.so.6"];
     free b"XFree": fn(Pointer) -> c_int;
+    add_extension b"XAddExtension": fn(Pointer) -> *const c_int;
+    on_close b"XESetCloseDisplay": fn(Pointer, c_int, Option<unsafe extern "C" fn(Pointer, *const c_int) -> c_int>) -> Pointer;
 }
 
 /// Returns true if there is a library for contexts of OpenGL.
@@ -88,6 +92,60 @@ pub enum Own {
     Egl(&'static Egl, Pointer, Pointer, Pointer),
     /// One of GLX: display, context and pixel buffer (or 0).
     Glx(&'static Glx, Pointer, Pointer, c_ulong),
+}
+
+/// A display of X, and what ends the context that a thread of ours has on it.
+struct OnDisplay {
+    display: usize,
+    thread: ThreadId,
+    end: Box<dyn Fn() + Send>,
+}
+
+/// The contexts of GLX.
+static ON_DISPLAYS: Mutex<Vec<OnDisplay>> = Mutex::new(Vec::new());
+/// The displays whose end is watched.
+static WATCHED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+/// Makes Xlib call `end`, which waits until the context of this thread is destroyed, before its display is closed. It is no longer
+/// called once the context is destroyed.
+pub fn end_before_display(source: Source, end: impl Fn() + Send + 'static) {
+    let (Source::Glx { display, .. }, Some(x11)) = (source, X11::get()) else {
+        return;
+    };
+    ON_DISPLAYS.lock().push(OnDisplay {
+        display,
+        thread: std::thread::current().id(),
+        end: Box::new(end),
+    });
+    let mut watched = WATCHED.lock();
+    if watched.contains(&display) {
+        return;
+    }
+    // SAFETY: a display, as the application's context is on it. Xlib calls its extensions before it closes one, those that
+    // came last first: ours before GLX.
+    unsafe {
+        let codes = (x11.add_extension)(display as Pointer);
+        if !codes.is_null() {
+            (x11.on_close)(display as Pointer, *codes, Some(closes));
+            watched.push(display);
+        }
+    }
+}
+
+/// Ends the contexts on a display that is being closed.
+unsafe extern "C" fn closes(display: Pointer, _: *const c_int) -> c_int {
+    let display = display as usize;
+    WATCHED.lock().retain(|known| *known != display);
+    let mut ends = Vec::new();
+    ON_DISPLAYS.lock().retain_mut(|context| {
+        let stays = context.display != display;
+        if !stays {
+            ends.push(std::mem::replace(&mut context.end, Box::new(|| {})));
+        }
+        stays
+    });
+    ends.iter().for_each(|end| end());
+    0
 }
 
 const EGL_NONE: c_int = 0x3038;
@@ -298,6 +356,8 @@ impl Own {
 
     /// Destroys the context, in the thread in which it was made.
     pub fn destroy(self) {
+        let own = std::thread::current().id();
+        ON_DISPLAYS.lock().retain(|context| context.thread != own);
         match self {
             // SAFETY: a context and a surface of ours, of which nothing is left when they are no longer current.
             Self::Egl(egl, display, context, surface) => unsafe {

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use pumice_tests::sys::*;
-use pumice_tests::{call, code_name, info_value, Event};
+use pumice_tests::{call, code_name, info_value, Buffer, Event};
 use std::ptr::null_mut;
 
 const FENCE: u32 = 0x9117;
@@ -95,6 +95,39 @@ fn callbacks_of_fences_may_use_opengl() {
     assert_eq!(set, 0);
     assert_eq!(done.recv_timeout(std::time::Duration::from_secs(20)), Ok(0));
     gl!(world.gl, DeleteSync(sync));
+}
+
+/// A callback of a command acquires another object, and waits for that.
+#[test]
+fn callbacks_of_commands_may_wait_for_others() {
+    extern "C" fn acquires(_: cl_event, status: cl_int, data: *mut std::ffi::c_void) {
+        // SAFETY: it lives until the test ends, which waits.
+        let (sharing, mem, done) =
+            unsafe { &*data.cast::<(&Sharing, &Buffer, std::sync::mpsc::Sender<i32>)>() };
+        let acquired = sharing.hand_over(true, &[mem.0], &[]).expect("an acquire");
+        let _ = done.send(status + acquired.wait());
+    }
+    let Some(world) = World::new(OPENGL_API) else {
+        return;
+    };
+    let sharing = world.setup();
+    let names = [(); 2].map(|()| world.new_buffer(&[4; 256]));
+    let mems = names.map(|name| sharing.buffer(CL_MEM_READ_WRITE, name).expect("a buffer"));
+    for acquire in [true, false] {
+        let (sender, done) = std::sync::mpsc::channel();
+        let data = (&sharing, &mems[1], sender);
+        let gate = Event::user(&sharing.setup.context);
+        let event = (sharing.hand_over(acquire, &[mems[0].0], &[gate.0])).expect("a command");
+        let set = call!(clSetEventCallback(
+            event.0,
+            CL_COMPLETE,
+            Some(acquires),
+            (&raw const data).cast_mut().cast()
+        ));
+        assert_eq!(set, 0);
+        gate.finish(0);
+        assert_eq!(done.recv_timeout(std::time::Duration::from_secs(20)), Ok(0));
+    }
 }
 
 #[test]

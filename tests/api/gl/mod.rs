@@ -2,6 +2,7 @@
 
 mod buffers;
 mod egl;
+mod ends;
 mod errors;
 mod events;
 mod glx;
