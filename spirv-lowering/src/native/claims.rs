@@ -82,7 +82,7 @@ fn of(piece: Piece) -> Claims {
                     let bound = (Bound::AtMost(i32::MAX as u64), "native::strides");
                     claims.bounds.entry(first).or_default().push(bound);
                 }
-                Op::VarStore(var) if uniform[var] && !waits => {
+                Op::VarStore(var) if uniform[var] => {
                     let class = classes.class(&tree, data.args[1], block);
                     let claim = of_data(class).unwrap_or(Claim::Same);
                     claims.slots.insert(inst, claim);
