@@ -6,5 +6,6 @@ mod ends;
 mod errors;
 mod events;
 mod glx;
+mod several;
 mod textures;
 mod world;

@@ -426,11 +426,20 @@ pub(crate) use cl;
 
 impl Sharing {
     pub fn new(properties: &[cl_context_properties], queue: cl_command_queue_properties) -> Self {
-        let (platform, device) = first_device();
+        Self::of_devices(properties, queue, &[first_device().1])
+    }
+
+    /// One of several devices, with a queue on the first.
+    pub fn of_devices(
+        properties: &[cl_context_properties],
+        queue: cl_command_queue_properties,
+        devices: &[cl_device_id],
+    ) -> Self {
+        let (platform, device) = (first_device().0, devices[0]);
         let context = Context(create!(clCreateContext(
             properties.as_ptr(),
-            1,
-            &device,
+            devices.len() as cl_uint,
+            devices.as_ptr(),
             None,
             null_mut()
         )));
