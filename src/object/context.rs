@@ -43,6 +43,8 @@ pub struct Context {
     /// The memory of the host that devices access besides allocations.
     pub(crate) reachable: Reachable,
     follows_pointers: AtomicBool,
+    /// Held by each event that the application has yet to end.
+    pub(super) awaited: Arc<()>,
     /// For kernels that enqueue others, one a device; made when it is first needed.
     on_device: Vec<OnceLock<Arc<DeviceSide>>>,
     handle: usize,
@@ -87,6 +89,7 @@ impl Context {
             addressed: Addressed::default(),
             reachable: Reachable::default(),
             follows_pointers: AtomicBool::new(false),
+            awaited: Arc::default(),
             handle: me.as_ptr() as usize,
         }))
     }
@@ -142,6 +145,12 @@ impl Context {
     /// device without a command.
     pub(crate) fn host_sees_devices(&self) -> bool {
         self.follows_pointers.load(Ordering::SeqCst) || self.has_host_backing()
+    }
+
+    /// Returns true if there are events that the application has yet to end, so that a thread of the application which waits for
+    /// a command may wait for itself.
+    pub(crate) fn awaits_application(&self) -> bool {
+        Arc::strong_count(&self.awaited) > 1
     }
 
     /// Records the launch of a kernel that may access any memory of the host.

@@ -116,6 +116,8 @@ struct State {
     dependents: SmallVec<[Dependent; 1]>,
     /// User events that end with this event's status.
     followers: Vec<Ref<Event>>,
+    /// Counted by the context while the application has yet to end the event ([`Context::awaits_application`]).
+    awaited: Option<Arc<()>>,
     times: Times,
     /// The host took part at the end: it ended then at the earliest.
     host_end: u64,
@@ -128,6 +130,7 @@ struct State {
 impl State {
     /// Sets the final status unless there is one. Returns the status that holds.
     fn settle(&mut self, status: cl_int) -> cl_int {
+        self.awaited = None;
         match self.stage {
             Stage::Done(known) => known,
             _ => {
@@ -199,6 +202,7 @@ impl Event {
                 callbacks: SmallVec::new(),
                 dependents: SmallVec::new(),
                 followers: Vec::new(),
+                awaited: None,
                 times,
                 host_end: 0,
                 children_end: 0,
@@ -211,7 +215,10 @@ impl Event {
 
     /// Implements clCreateUserEvent.
     pub fn user(context: Ref<Context>) -> Ref<Self> {
-        Self::of_others(context, cl::CL_COMMAND_USER)
+        let awaited = context.awaited.clone();
+        let event = Self::of_others(context, cl::CL_COMMAND_USER);
+        event.state.lock().awaited = Some(awaited);
+        event
     }
 
     /// Creates the event of what others do, such as a fence of OpenGL, which ends when it is settled.

@@ -49,7 +49,7 @@ impl Object<Queue> {
             }
             Err(_) => Caller::default(),
         };
-        let blocks = caller.is_current && !how.acquire && !wait.iter().any(|event| event.is_user());
+        let blocks = caller.is_current && !how.acquire && !context.awaits_application();
         let made = self.hand_over_each(how, list, wait, want_event || blocks);
         self.flush();
         let event = made.map_err(ClError::of_resources)?;
@@ -69,7 +69,7 @@ impl Object<Queue> {
     ) -> ClResult<Option<Ref<Event>>> {
         let mut ends: Waits = wait.into();
         for mem in &list {
-            let done = Event::user(self.target.context.clone());
+            let done = Event::of_others(self.target.context.clone(), how.kind());
             if how.acquire {
                 ends.extend(self.enqueue(how.by_gl(mem, &done), wait, false, true)?);
                 let written = how.transfer(&self.target, mem)?;

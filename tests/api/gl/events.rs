@@ -130,6 +130,47 @@ fn callbacks_of_commands_may_wait_for_others() {
     }
 }
 
+/// A release in the thread of a context of OpenGL waits for its end, but not for the thread itself.
+#[test]
+fn releases_do_not_wait_for_user_events() {
+    let Some(world) = World::new(OPENGL_API) else {
+        return;
+    };
+    let sharing = world.setup();
+    let name = world.new_buffer(&[4; 256]);
+    let mem = sharing.buffer(CL_MEM_READ_WRITE, name).expect("a buffer");
+    let bytes = noise(256, 3);
+    for _ in 0..3 {
+        let gate = Event::user(&sharing.setup.context);
+        sharing.acquire(&mem);
+        let (size, place) = (bytes.len(), bytes.as_ptr().cast());
+        let written = call!(clEnqueueWriteBuffer(
+            sharing.queue(),
+            mem.0,
+            CL_FALSE,
+            0,
+            size,
+            place,
+            1,
+            &gate.0,
+            null_mut()
+        ));
+        assert_eq!(written, 0);
+        let released = sharing.hand_over(false, &[mem.0], &[]).expect("a release");
+        assert_ne!(released.status(), 0);
+        gate.finish(0);
+        assert_eq!(released.wait(), 0);
+        assert_eq!(world.buffer_bytes(name, 256), bytes);
+    }
+    // The gates are open: this one waits, and OpenGL sees what it has written at once.
+    let other = noise(256, 4);
+    sharing.acquire(&mem);
+    sharing.setup.write(&mem, &other);
+    let released = sharing.hand_over(false, &[mem.0], &[]).expect("a release");
+    assert_eq!(released.status(), 0);
+    assert_eq!(world.buffer_bytes(name, 256), other);
+}
+
 #[test]
 fn wrong_fences() {
     let Some(world) = World::new(OPENGL_API) else {
