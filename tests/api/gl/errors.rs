@@ -365,6 +365,9 @@ fn extensions_are_reported_where_they_work() {
             expected,
             "{name}"
         );
+        let source =
+            format!("kernel void k(global int *p) {{ *p = 0; }}\n#ifndef {name}\n#error\n#endif");
+        assert_eq!(setup.try_build(&source, "").is_ok(), expected, "{name}");
     }
 }
 
