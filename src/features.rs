@@ -214,6 +214,7 @@ impl Features {
             (self.images, "cl_khr_depth_images", one),
             (self.gl, "cl_khr_gl_sharing", one),
             (self.gl, "cl_khr_gl_event", one),
+            (self.gl, "cl_khr_gl_depth_images", one),
             (self.egl, "cl_khr_egl_image", one),
             (self.egl, "cl_khr_egl_event", one),
             (self.images, "cl_khr_image2d_from_buffer", one),

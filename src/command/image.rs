@@ -4,7 +4,7 @@ use super::{check_host, check_map_access, check_map_flags, Command, HostSide, Qu
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 use crate::handle::Ref;
 use crate::object::mem::image::{Backing, MemImage};
 use crate::object::mem::transfer::volume;
@@ -16,8 +16,19 @@ fn invalid<T>(what: &'static str) -> ClResult<T> {
     err(cl::CL_INVALID_VALUE, what)
 }
 
-/// Returns the image belongs to the queue's context and works on its device.
+/// Returns the image of an object for commands of the application, which are not for CL_DEPTH_STENCIL.
 fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a MemImage> {
+    let image = check_any(target, mem)?;
+    ensure!(
+        mem.depth_stencil().is_none(),
+        cl::CL_INVALID_OPERATION,
+        "commands do not access images of depth and stencil"
+    );
+    Ok(image)
+}
+
+/// Returns the image of an object that belongs to the queue's context and works on its device.
+fn check_any<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a MemImage> {
     let image = mem.image()?;
     if !Arc::ptr_eq(&mem.context, &target.context) {
         return err(
@@ -153,7 +164,7 @@ pub fn whole(
     write: bool,
     kind: cl_command_type,
 ) -> ClResult<Command> {
-    let image = check(target, mem)?;
+    let image = check_any(target, mem)?;
     let at = ImageRegion {
         origin: [0; 3],
         size: image.extent(),

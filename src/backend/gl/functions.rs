@@ -234,6 +234,8 @@ pub mod gl {
         RG16_SNORM = 0x8F99;
         DEPTH_COMPONENT16 = 0x81A5;
         DEPTH_COMPONENT32F = 0x8CAC;
+        DEPTH24_STENCIL8 = 0x88F0;
+        DEPTH32F_STENCIL8 = 0x8CAD;
     }
 }
 

@@ -318,6 +318,10 @@ impl Current {
             return Err(Error::Unshared("a renderbuffer with samples"));
         }
         let format = Format::of(internal, bits[0], bits[1])?;
+        // "can only be created using the clCreateFromGLTexture API"
+        if format.stencil.is_some() {
+            return Err(Error::NoFormat(internal));
+        }
         let desc = ImageDesc {
             dim: ImageDim::D2,
             format: format.pixel,

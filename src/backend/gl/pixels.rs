@@ -52,6 +52,8 @@ pub struct Format {
     pub internal: Enum,
     /// The format in OpenCL.
     pub pixel: PixelFormat,
+    /// The channel data type of CL_DEPTH_STENCIL as which OpenCL knows it: its pixels are the depths.
+    pub stencil: Option<cl::cl_channel_type>,
     /// The format of transfers.
     pub format: Enum,
     /// The type of transfers.
@@ -111,7 +113,12 @@ impl Format {
             gl::BGRA if red == 8 && alpha == 8 => gl::BGRA8_EXT,
             sized => sized,
         };
-        let row = FORMATS.iter().find(|(known, ..)| *known == sized);
+        let (stencil, row) = match sized {
+            gl::DEPTH24_STENCIL8 => (Some(cl::CL_UNORM_INT24), gl::DEPTH_COMPONENT32F),
+            gl::DEPTH32F_STENCIL8 => (Some(cl::CL_FLOAT), gl::DEPTH_COMPONENT32F),
+            sized => (None, sized),
+        };
+        let row = FORMATS.iter().find(|(known, ..)| *known == row);
         let &(_, order, channel, format, data) = row.ok_or(Error::NoFormat(internal))?;
         Ok(Self {
             internal: sized,
@@ -119,6 +126,7 @@ impl Format {
                 order,
                 data: channel,
             },
+            stencil,
             format,
             data,
         })

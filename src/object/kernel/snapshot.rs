@@ -195,14 +195,15 @@ impl KernelLaunch {
         }
         if let Some(offset) = arg.info {
             let desc = mem.image()?.desc();
+            let format = mem.format()?;
             // As `ImageInfo` has them.
             let words = [
                 desc.pixels(),
                 desc.height,
                 desc.depth,
                 desc.layers,
-                desc.format.data,
-                desc.format.order,
+                format.data,
+                format.order,
                 1,
                 u32::from(desc.format.has_alpha()),
             ];

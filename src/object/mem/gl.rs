@@ -9,7 +9,7 @@ use super::store::Store;
 use super::Mem;
 use crate::backend::gl::functions::gl;
 use crate::backend::gl::{Contents, Error, Gl, HostBytes, Imported, Name, Object, Texture};
-use crate::backend::image::ImageDim;
+use crate::backend::image::{ImageDim, PixelFormat};
 use crate::backend::ImageDesc;
 use crate::cl::{self, cl_gl_object_type, cl_gl_texture_info, cl_mem_flags, cl_mem_object_type};
 use crate::error::{ensure, err, ClError, ClResult, OrErr};
@@ -203,7 +203,13 @@ impl Mem {
                     mem.shared = Some(Box::new(shared));
                 }))
             }
-            Contents::Pixels { desc, .. } => {
+            Contents::Pixels { desc, format } => {
+                // "but only require read support"
+                ensure!(
+                    format.stencil.is_none() || flags & cl::CL_MEM_READ_ONLY != 0,
+                    cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+                    "images of depth and stencil are read only"
+                );
                 let layout = layout_of(&desc, Source::Nothing)?;
                 check_devices(context, &desc, flags)?;
                 let (image, size) = MemImage::empty(context, layout)?;
@@ -215,6 +221,23 @@ impl Mem {
                 }))
             }
         }
+    }
+
+    /// Returns the channel data type of an image of the channel order CL_DEPTH_STENCIL, whose texels are the depths.
+    pub fn depth_stencil(&self) -> Option<cl::cl_channel_type> {
+        match self.shared.as_deref()?.object.contents {
+            Contents::Pixels { format, .. } => format.stencil,
+            Contents::Bytes { .. } => None,
+        }
+    }
+
+    /// Returns the format of an image as the application knows it.
+    pub fn format(&self) -> ClResult<PixelFormat> {
+        let format = self.image()?.desc().format;
+        Ok(self.depth_stencil().map_or(format, |data| PixelFormat {
+            order: cl::CL_DEPTH_STENCIL,
+            data,
+        }))
     }
 
     /// Returns what it has of an object of OpenGL or an image of EGL, by `egl`. Fails if it was made from none.

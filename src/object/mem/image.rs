@@ -496,14 +496,20 @@ impl Mem {
                 0
             }
         };
+        let format = self.format()?;
+        // The stencil beside a depth of 32 bits takes as much again.
+        let times = match self.depth_stencil() {
+            Some(cl::CL_FLOAT) => 2,
+            _ => 1,
+        };
         answer! { param, out;
             CL_IMAGE_FORMAT => cl_image_format {
-                image_channel_order: desc.format.order,
-                image_channel_data_type: desc.format.data,
+                image_channel_order: format.order,
+                image_channel_data_type: format.data,
             },
-            CL_IMAGE_ELEMENT_SIZE => desc.format.element_size(),
-            CL_IMAGE_ROW_PITCH => image.row_pitch(),
-            CL_IMAGE_SLICE_PITCH => image.slice_pitch(),
+            CL_IMAGE_ELEMENT_SIZE => desc.format.element_size() * times,
+            CL_IMAGE_ROW_PITCH => image.row_pitch() * times,
+            CL_IMAGE_SLICE_PITCH => image.slice_pitch() * times,
             CL_IMAGE_WIDTH => desc.pixels() as usize,
             CL_IMAGE_HEIGHT => only(&[ImageDim::D2, ImageDim::D2Array, ImageDim::D3], desc.height),
             CL_IMAGE_DEPTH => only(&[ImageDim::D3], desc.depth),

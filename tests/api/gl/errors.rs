@@ -356,6 +356,7 @@ fn extensions_are_reported_where_they_work() {
     for (name, expected) in [
         ("cl_khr_gl_sharing", any),
         ("cl_khr_gl_event", any),
+        ("cl_khr_gl_depth_images", any),
         ("cl_khr_egl_image", egl),
         ("cl_khr_egl_event", egl),
         ("cl_khr_gl_msaa_sharing", false),

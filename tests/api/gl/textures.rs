@@ -2,7 +2,7 @@
 
 use super::world::*;
 use pumice_tests::sys::*;
-use pumice_tests::{info_value, Buffer};
+use pumice_tests::{call, info_value, Buffer};
 use std::ptr::null_mut;
 
 /// Internal format, format, type; channel order and type of OpenCL; bytes of a pixel.
@@ -32,7 +32,7 @@ const FORMATS: &[(u32, u32, u32, cl_channel_order, cl_channel_type, usize)] = &[
     (0x81A5, 0x1902, 0x1403, CL_DEPTH, CL_UNORM_INT16, 2),
 ];
 
-/// Bytes that are numbers in every format: halves and floats are none that are not numbers, depths are from 0 to 1.
+/// Bytes that are numbers in every format: depthss and floats are none that are not numbers, depths are from 0 to 1.
 fn pixels(data: cl_channel_type, size: usize, seed: u32) -> Vec<u8> {
     let mut bytes = noise(size, seed);
     match data {
@@ -294,6 +294,66 @@ fn renderbuffers() {
         drop(mem);
         gl!(world.gl, DeleteRenderbuffers(1, &name));
     }
+}
+
+/// Kernels read the depths, and the stencils stay.
+#[test]
+fn depths_beside_stencils() {
+    let Some(world) = World::new(OPENGL_API) else {
+        return;
+    };
+    let sharing = world.setup();
+    let source = "
+        kernel void depths(read_only image2d_depth_t from, global float *p) {
+            int2 at = (int2)(get_global_id(0), get_global_id(1));
+            p[at.y * 16 + at.x] = read_imagef(from, at);
+        }";
+    let kernel = sharing.setup.kernel_of(source, "depths");
+    let depths = sharing.setup.buffer(16 * 8 * 4);
+    let packed = (0x88F0, 0x84F9, 0x84FA);
+    let words: Vec<u32> = (0..16 * 8u32).map(|n| (n * 130_000) << 8 | n).collect();
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let name = world.new_texture(TEXTURE_2D, [16, 8, 1], packed, Some(&bytes));
+    let mem = (sharing.texture_for(CL_MEM_READ_ONLY, TEXTURE_2D, 0, name)).expect("an image");
+    const DEPTH_STENCIL: cl_channel_order = 0x10BE;
+    const UNORM_INT24: cl_channel_type = 0x10DF;
+    assert_eq!(format_of(&mem), (DEPTH_STENCIL, UNORM_INT24));
+    let element = info_value!(usize, clGetImageInfo(mem.0), CL_IMAGE_ELEMENT_SIZE);
+    assert_eq!(element, 4);
+    sharing.acquire(&mem);
+    kernel.set(0, mem.0).set_buffer(1, &depths);
+    sharing.setup.enqueue(&kernel, &[16, 8], None);
+    sharing.release(&mem);
+    for (word, depth) in words.iter().zip(sharing.setup.read::<f32>(&depths, 16 * 8)) {
+        let expected = (word >> 8) as f32 / 0xFF_FFFF as f32;
+        assert!((depth - expected).abs() < 1e-6, "{depth} {expected}");
+    }
+    let found = world.texture_bytes(TEXTURE_2D, 0, name, packed, bytes.len());
+    assert!(found == bytes);
+    // "Such use will return a CL_INVALID_OPERATION error."
+    let mut pixels = [0u8; 64];
+    let code = call!(clEnqueueReadImage(
+        sharing.queue(),
+        mem.0,
+        CL_TRUE,
+        [0usize; 3].as_ptr(),
+        [1usize; 3].as_ptr(),
+        0,
+        0,
+        pixels.as_mut_ptr().cast(),
+        0,
+        std::ptr::null(),
+        null_mut()
+    ));
+    assert_eq!(code, CL_INVALID_OPERATION);
+    let written = sharing.texture(TEXTURE_2D, 0, name).map(drop);
+    assert_eq!(written, Err(CL_INVALID_IMAGE_FORMAT_DESCRIPTOR));
+    let both = (0x8CAD, 0x84F9, 0x8DAD);
+    let name = world.new_texture(TEXTURE_2D, [16, 8, 1], both, None);
+    let mem = (sharing.texture_for(CL_MEM_READ_ONLY, TEXTURE_2D, 0, name)).expect("an image");
+    assert_eq!(format_of(&mem), (DEPTH_STENCIL, CL_FLOAT));
+    let element = info_value!(usize, clGetImageInfo(mem.0), CL_IMAGE_ELEMENT_SIZE);
+    assert_eq!(element, 8);
 }
 
 #[test]

@@ -497,15 +497,24 @@ impl Sharing {
 
     /// A memory object made from a texture, or the error.
     pub fn texture(&self, target: u32, level: i32, name: u32) -> Result<Buffer, cl_int> {
+        self.texture_for(CL_MEM_READ_WRITE, target, level, name)
+    }
+
+    /// The same with these flags.
+    pub fn texture_for(
+        &self,
+        flags: cl_mem_flags,
+        target: u32,
+        level: i32,
+        name: u32,
+    ) -> Result<Buffer, cl_int> {
         let mut code = 1;
         let context = self.setup.context.0;
-        made(
-            cl!(
-                self,
-                from_texture(context, CL_MEM_READ_WRITE, target, level, name, &mut code)
-            ),
-            code,
-        )
+        let mem = cl!(
+            self,
+            from_texture(context, flags, target, level, name, &mut code)
+        );
+        made(mem, code)
     }
 
     /// A memory object made from a renderbuffer, or the error.
