@@ -37,6 +37,8 @@ pub enum Quirk {
     ShortChannels,
     IndependentSubgroups,
     MergedBits,
+    AbsoluteDifferences,
+    MovedLoads,
     NarrowBitCounts,
     HalfOverflow,
     ForgottenHalves,
@@ -484,6 +486,28 @@ static DRIVERS: &[Row] = &[
         again: "2028-01",
     },
     Row {
+        quirk: Quirk::AbsoluteDifferences,
+        name: "absolute-differences",
+        drivers: CLANG,
+        only: None,
+        what: "`abs_diff` of unsigned integers is the signed absolute value of `y - x` where LLVM 22 knows that y is not smaller, which is wrong for half the \
+               range and more (`TargetLowering::expandABD`). It is written in another form (`absolute_differences`).",
+        test: "miscompiled::absolute_differences",
+        fails_on: "clang 22.1.8, vectors of 256 bits",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::MovedLoads,
+        name: "moved-loads",
+        drivers: &[before(Vendor::Clang, [24, 0, 0])],
+        only: None,
+        what: "A masked load is moved to a selection by its mask, past stores between them (LLVM's issue 215453, in 22 and 23). \
+               Such loads are frozen (`native::emit::access`).",
+        test: "miscompiled::values_loaded_before_a_store",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::HalvesOfMasks,
         name: "halves-of-masks",
         drivers: CLANG,
@@ -645,7 +669,7 @@ mod tests {
         assert_eq!(none, Quirks::default());
         let clang = |version| Quirks::changed(Vendor::Clang, version, "", |_| ());
         let only = Quirks::changed(Vendor::Other, [1, 0, 0], "+half-overflow", |_| ());
-        assert_eq!(clang([23, 0, 0]), only);
+        assert_eq!(clang([24, 0, 0]), only);
         assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
         let count = std::cell::Cell::new(0);
         Quirks::changed(

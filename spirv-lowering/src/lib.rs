@@ -79,6 +79,8 @@
 //!     packing: native::Packing::ANY_GROUP,
 //!     merged_bits: false,
 //!     bounds_halves: false,
+//!     absolute_differences: false,
+//!     moved_loads: false,
 //!     halves_of_masks: false,
 //!     stack: native::Stack::HERE,
 //! };

@@ -87,6 +87,8 @@ fn llvm(kir: &str) -> Result<String, String> {
         packing: Packing::Rows,
         merged_bits: false,
         bounds_halves: false,
+        absolute_differences: false,
+        moved_loads: false,
         halves_of_masks: false,
         stack: Stack::Whole,
     };

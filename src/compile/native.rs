@@ -95,6 +95,8 @@ impl Native {
             packing,
             merged_bits: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
             bounds_halves: quirks.has(Quirk::HalfOverflow),
+            absolute_differences: quirks.has(Quirk::AbsoluteDifferences),
+            moved_loads: vectors && quirks.has(Quirk::MovedLoads),
             halves_of_masks: quirks.has(Quirk::HalvesOfMasks),
             stack: Stack::HERE,
         };

@@ -298,6 +298,57 @@ fn bits_of_some_lanes() {
     assert_eq!(run(source, "", &input, 60, 60), expected);
 }
 
+/// The difference of unsigned integers of which one is known to be larger (quirk
+/// `absolute-differences`).
+#[test]
+fn absolute_differences() {
+    let forms = [
+        "abs_diff(a, b)",
+        "max(a, b) - min(a, b)",
+        "a > b ? a - b : b - a",
+    ];
+    for form in forms {
+        let source = format!(
+            "kernel void k(global ulong *o, global uint *in) {{
+               size_t i = get_global_id(0);
+               ulong a = in[i] >= 7, b = ~(ulong)in[get_group_id(0)];
+               o[i] = {form};
+             }}"
+        );
+        let setup = Setup::new();
+        let program: Program = setup
+            .try_build(&source, "")
+            .unwrap_or_else(|log| panic!("{log}"));
+        let kernel = setup.kernel(&program, "k");
+        let (out, input) = (setup.buffer_of(&[0u64; 2]), setup.buffer_of(&[0u32, 9]));
+        kernel.set_buffer(0, &out).set_buffer(1, &input);
+        setup.enqueue(&kernel, &[2], Some(&[2]));
+        let found: Vec<u64> = setup.read(&out, 2);
+        assert_eq!(found, [u64::MAX, u64::MAX - 1], "{form}");
+    }
+}
+
+/// A value that is loaded before its place is written, and used behind a barrier (quirk
+/// `moved-loads`).
+#[test]
+fn values_loaded_before_a_store() {
+    let source = "
+        kernel void k(global ulong *o, global ulong *in) {
+          size_t i = get_global_id(0);
+          local ulong all[1];
+          ulong before = in[i];
+          o[i + 35] = 0;
+          in[i] += 1;
+          if (get_local_id(0) == 0) all[0] = in[i];
+          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+          o[i] = before * (i + 1) + all[0];
+        }";
+    let input: Vec<u64> = (0..35).map(|i| i * 10).collect();
+    let out: Vec<u64> = run(source, "", &input, 70, 35);
+    let expected: Vec<u64> = (0..35).map(|i| i * 10 * (i + 1) + 1).collect();
+    assert_eq!(out[..35], expected);
+}
+
 /// The bits of a comparison as a half: LLVM had no instruction for it, and the kernel was not built (quirk `halves-of-masks`).
 #[test]
 fn comparisons_as_halves() {

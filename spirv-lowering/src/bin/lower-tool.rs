@@ -204,6 +204,8 @@ fn main() -> Res<()> {
                         packing,
                         merged_bits: false,
                         bounds_halves: false,
+                        absolute_differences: false,
+                        moved_loads: false,
                         halves_of_masks: false,
                         stack: native::Stack::Whole,
                     };

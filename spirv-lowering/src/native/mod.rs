@@ -43,7 +43,7 @@ use crate::ir::function::Function;
 use crate::ir::module::{Global, Module};
 use crate::ir::op::Op;
 use crate::ir::types::Space;
-use crate::passes::quirks::half_overflow;
+use crate::passes::quirks::{absolute_differences, half_overflow};
 
 /// Version of the interface between generated code and the runtime.
 pub const VERSION: u32 = 1;
@@ -153,6 +153,10 @@ pub struct Shape {
     pub merged_bits: bool,
     /// Integers are bounded before they become halfs ([`half_overflow`]).
     pub bounds_halves: bool,
+    /// Absolute differences have a form that LLVM does not recognise ([`absolute_differences`]).
+    pub absolute_differences: bool,
+    /// LLVM is kept from moving a masked load to a selection by its mask, past stores.
+    pub moved_loads: bool,
     /// LLVM is kept from taking the bits of masks for halfs, for which it has no code.
     pub halves_of_masks: bool,
     /// Which stack the code runs on.
@@ -251,6 +255,9 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
         if shape.bounds_halves {
             half_overflow::run(&mut func)?;
         }
+        if shape.absolute_differences {
+            absolute_differences::run(&mut func)?;
+        }
         Ok(func)
     };
     let func = prepared(func)?;
@@ -295,6 +302,8 @@ fn text_of(func: &str, lanes: u32) -> String {
         packing: Packing::Rows,
         merged_bits: false,
         bounds_halves: false,
+        absolute_differences: false,
+        moved_loads: false,
         halves_of_masks: false,
         stack: Stack::Whole,
     };

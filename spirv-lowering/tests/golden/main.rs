@@ -70,6 +70,9 @@ fn passes(folder: &str) -> Option<Pass> {
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
+        "absolute_differences" => {
+            Pass::Try(|f| passes::quirks::absolute_differences::run(f).map(|_| ()))
+        }
         "half_overflow" => Pass::Try(|f| passes::quirks::half_overflow::run(f).map(|_| ())),
         "opaque_zeros" => {
             Pass::Try(|f| passes::quirks::opaque_zeros::run(f, Zeros::All).map(|_| ()))

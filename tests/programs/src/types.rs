@@ -211,6 +211,19 @@ pub fn layout(ty: &Type, structs: &Structs) -> (usize, usize) {
     }
 }
 
+/// Returns true if a type has vectors of three lanes, of which a store may write the fourth.
+pub fn has_threes(ty: &Type, structs: &Structs) -> bool {
+    match ty {
+        Type::Num(_, lanes) => *lanes == 3,
+        Type::Array(element, _) => has_threes(element, structs),
+        Type::Struct(index) => {
+            let mut fields = structs[*index].fields.iter();
+            fields.any(|field| has_threes(field, structs))
+        }
+        _ => false,
+    }
+}
+
 /// The size of a type.
 pub fn size(ty: &Type, structs: &Structs) -> usize {
     layout(ty, structs).0

@@ -332,8 +332,12 @@ impl Emitter<'_> {
             Some(mask) => {
                 let name = format_args!("llvm.masked.load.{}.p0", ty.suffix());
                 let others = Operand::constant(ty, 0);
-                self.llvm
-                    .call(name, ty, &[at, &Operand::i32(align), &mask, &others])
+                let args = [at, &Operand::i32(align), &mask, &others];
+                let loaded = self.llvm.call(name, ty, &args);
+                match self.shape.moved_loads {
+                    true => self.llvm.freeze(&loaded),
+                    false => loaded,
+                }
             }
         };
         if n == 1 {

@@ -1,6 +1,7 @@
 //! Workarounds for faults of drivers' compilers. A driver without defects needs none of these passes: each runs only for a target
 //! that has the quirk.
 
+pub mod absolute_differences;
 pub mod divided_trip_counts;
 pub mod half_overflow;
 pub mod misrounded_doubles;

@@ -2,7 +2,7 @@
 
 use super::{Gen, Style, THREE};
 use crate::ast::*;
-use crate::types::{scalars, size, Scalar, Space, Struct, Type};
+use crate::types::{has_threes, scalars, size, Scalar, Space, Struct, Type};
 use pumice_tests::rng::Rng;
 use std::rc::Rc;
 
@@ -534,7 +534,7 @@ impl Gen {
                 scalars(&element, &self.program.structs, 0, &mut list);
                 list.iter().any(|(_, scalar)| scalar.is_float())
             };
-            if floats && self.style.relaxed {
+            if floats && self.style.relaxed || has_threes(&element, &self.program.structs) {
                 continue;
             }
             let count = self.pick(&[1usize, 2, 4, 8]);
