@@ -77,6 +77,7 @@ impl Server {
                 "-screen",
                 "0",
                 "640x480x24",
+                "-terminate",
                 "-nolisten",
                 "tcp",
             ])
