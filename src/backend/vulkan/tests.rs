@@ -1,6 +1,7 @@
 //! The back end on a real device, with the validation layer where it is installed. Skipped when there is no device.
 
 mod loss;
+mod marks;
 mod measure;
 mod memories;
 mod several_cards;

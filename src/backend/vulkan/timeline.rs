@@ -149,6 +149,8 @@ impl VulkanTimeline {
                 }
                 reached = mark.value.max(reached);
             }
+            // Who does not find a mark any more finds this.
+            self.seen.fetch_max(reached, Ordering::AcqRel);
             drop(marks);
             self.forget_marks(reached);
         }
@@ -297,6 +299,8 @@ impl Timeline for VulkanTimeline {
             self.polling.learn(false);
         }
         match self.has_signal(value) {
+            // It may have been a mark, which another thread has just seen and forgotten.
+            true if self.seen(value) => Ok(true),
             true => self.block(value, began, timeout),
             false => self.poll(value, began, timeout),
         }
