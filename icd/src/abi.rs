@@ -239,8 +239,8 @@ pub fn publish<T: Body>(object: ClResult<Ref<T>>) -> ClResult<*mut c_void> {
 }
 
 /// Gives the application the event of a command, if it asked for one.
-pub fn publish_event(place: Out<cl::cl_event>, event: Ref<Event>) {
-    if !place.is_null() {
+pub fn publish_event(place: Out<cl::cl_event>, event: Option<Ref<Event>>) {
+    if let (Some(event), false) = (event, place.is_null()) {
         place.set(Object::publish(&event));
     }
 }

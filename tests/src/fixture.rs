@@ -136,6 +136,19 @@ pub fn platform() -> cl_platform_id {
     platform
 }
 
+/// The first device of the platform.
+pub fn first_device() -> cl_device_id {
+    let mut device = null_mut();
+    ok!(clGetDeviceIDs(
+        platform(),
+        CL_DEVICE_TYPE_ALL,
+        1,
+        &mut device,
+        null_mut()
+    ));
+    device
+}
+
 /// Whether the device reports an OpenCL version.
 pub fn at_least(setup: &Setup, major: u32, minor: u32) -> bool {
     let device = setup.device;
@@ -151,15 +164,7 @@ impl Setup {
 
     /// With a queue of these properties.
     pub fn with_queue(properties: cl_command_queue_properties) -> Self {
-        let platform = platform();
-        let mut device = null_mut();
-        ok!(clGetDeviceIDs(
-            platform,
-            CL_DEVICE_TYPE_ALL,
-            1,
-            &mut device,
-            null_mut()
-        ));
+        let device = first_device();
         let context = Context(create!(clCreateContext(
             null(),
             1,
@@ -169,7 +174,7 @@ impl Setup {
         )));
         let queue = new_queue(&context, device, properties);
         Self {
-            platform,
+            platform: platform(),
             device,
             queue,
             context,

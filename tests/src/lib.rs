@@ -20,8 +20,8 @@ pub mod sequences;
 pub use api::{cl, use_driver, validation_messages, Api, NO_LOADER};
 pub use child::{finished, good_child, job};
 pub use fixture::{
-    at_least, code_name, platform, user_data, Buffer, Context, Event, Kernel, Plain, Program,
-    Queue, Setup,
+    at_least, code_name, first_device, platform, user_data, Buffer, Context, Event, Kernel, Plain,
+    Program, Queue, Setup,
 };
 pub use left_out::left_out;
 pub use opencl_sys as sys;

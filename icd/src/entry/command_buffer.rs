@@ -55,9 +55,8 @@ pub fn enqueue(
     let buffer = buffer.object::<CommandBuffer>()?;
     let queues = abi::optional_objects::<Queue>(num_queues, queues.input())?;
     let waits = abi::wait_list(count, list)?;
-    if let Some(made) = buffer.enqueue(queues.as_deref(), &waits, !event.is_null())? {
-        abi::publish_event(event, made);
-    }
+    let made = buffer.enqueue(queues.as_deref(), &waits, !event.is_null())?;
+    abi::publish_event(event, made);
     Ok(())
 }
 

@@ -28,9 +28,7 @@ impl Tail {
     pub fn submit(self, queue: &Ref<Queue>, command: Command, blocking: bool) -> ClResult {
         let waits = abi::wait_list(self.count, self.list)?;
         let event = queue.enqueue(command, &waits, blocking, !self.event.is_null())?;
-        if let Some(event) = event {
-            abi::publish_event(self.event, event);
-        }
+        abi::publish_event(self.event, event);
         Ok(())
     }
 }

@@ -40,13 +40,19 @@ pub fn create_from_buffer(
     abi::publish(Mem::of_gl_buffer(&context, flags, buffer))
 }
 
+/// Creates an image of a texture, of one geometry only if that is given.
 fn texture(
     context: Handle,
     flags: cl_mem_flags,
-    texture: Texture,
+    (target, level, name): (cl_GLenum, cl_GLint, cl_GLuint),
     dim: Option<ImageDim>,
 ) -> ClResult<*mut c_void> {
     let context = context.object::<Context>()?;
+    let texture = Texture {
+        target,
+        level,
+        name,
+    };
     abi::publish(Mem::of_gl_texture(&context, flags, texture, dim))
 }
 
@@ -57,12 +63,7 @@ pub fn create_from_texture(
     level: cl_GLint,
     name: cl_GLuint,
 ) -> ClResult<*mut c_void> {
-    let image = Texture {
-        target,
-        level,
-        name,
-    };
-    texture(context, flags, image, None)
+    texture(context, flags, (target, level, name), None)
 }
 
 pub fn create_from_texture_2d(
@@ -72,12 +73,7 @@ pub fn create_from_texture_2d(
     level: cl_GLint,
     name: cl_GLuint,
 ) -> ClResult<*mut c_void> {
-    let image = Texture {
-        target,
-        level,
-        name,
-    };
-    texture(context, flags, image, Some(ImageDim::D2))
+    texture(context, flags, (target, level, name), Some(ImageDim::D2))
 }
 
 pub fn create_from_texture_3d(
@@ -87,12 +83,7 @@ pub fn create_from_texture_3d(
     level: cl_GLint,
     name: cl_GLuint,
 ) -> ClResult<*mut c_void> {
-    let image = Texture {
-        target,
-        level,
-        name,
-    };
-    texture(context, flags, image, Some(ImageDim::D3))
+    texture(context, flags, (target, level, name), Some(ImageDim::D3))
 }
 
 pub fn create_from_renderbuffer(
@@ -155,9 +146,7 @@ fn hand_over(
     let mems = abi::optional_objects::<Mem>(number, mems)?.unwrap_or_default();
     let waits = abi::events(tail.count, tail.list)?;
     let event = queue.hand_over(how, mems, &waits, !tail.event.is_null())?;
-    if let Some(event) = event {
-        abi::publish_event(tail.event, event);
-    }
+    abi::publish_event(tail.event, event);
     Ok(())
 }
 

@@ -100,9 +100,7 @@ fn enqueue(
         true => queue.signal_semaphores(&semaphores, &waits, wanted)?,
         false => queue.wait_semaphores(&semaphores, &waits, wanted)?,
     };
-    if let Some(made) = made {
-        abi::publish_event(tail.event, made);
-    }
+    abi::publish_event(tail.event, made);
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use crate::ir::function::{Function, InstData};
 use crate::ir::module::Module;
 use crate::ir::op::Op;
 use crate::ir::types::Space;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// The highest value of 32 bits.
@@ -54,10 +55,8 @@ pub fn of_module(module: &Module, kernel: FuncId, wide: bool) -> Vec<Claims> {
 pub fn of(func: &Function, module: &Module, wide: bool) -> Claims {
     let mut claims = of_part(func, module, wide);
     for (value, spaces) in lower_generic_ptr::spaces(func) {
-        if func.as_const(value).is_none() {
-            let bound = (Bound::Spaces(spaces), "passes::lower_generic_ptr");
-            claims.bounds.entry(value).or_default().push(bound);
-        }
+        let bound = (Bound::Spaces(spaces), "passes::lower_generic_ptr");
+        claim(&mut claims.bounds, func, value, bound);
     }
     let [private, local] =
         [Space::Private, Space::Local].map(|space| byte_arrays::alias_sets(func, space));
@@ -66,16 +65,25 @@ pub fn of(func: &Function, module: &Module, wide: bool) -> Claims {
     claims
 }
 
+/// Adds a claim about a value that is no constant.
+fn claim(
+    bounds: &mut FxHashMap<Value, Vec<(Bound, &'static str)>>,
+    func: &Function,
+    value: Value,
+    bound: (Bound, &'static str),
+) {
+    if func.as_const(value).is_none() {
+        bounds.entry(value).or_default().push(bound);
+    }
+}
+
 /// Returns the claims about a function that may be called, or call others.
 fn of_part(func: &Function, module: &Module, wide: bool) -> Claims {
     let mut claims = Claims::new(func.clone());
     bound(&mut claims, func, module);
     let cfg = Cfg::new(func);
-    let mut claim = |value: Value, bound, analysis| {
-        if func.as_const(value).is_none() {
-            let bounds = claims.bounds.entry(value).or_default();
-            bounds.push((bound, analysis));
-        }
+    let mut claim = |value, bound, analysis| {
+        claim(&mut claims.bounds, func, value, (bound, analysis));
     };
     for value in fold_zero_loads::zeros(func, &module.globals) {
         claim(value, Bound::AtMost(0), "passes::fold_zero_loads");
@@ -121,11 +129,7 @@ pub fn bound(claims: &mut Claims, func: &Function, module: &Module) {
         bounds, repeats, ..
     } = claims;
     let cfg = Cfg::new(func);
-    let mut claim = |value, bound, analysis| {
-        if func.as_const(value).is_none() {
-            bounds.entry(value).or_default().push((bound, analysis));
-        }
-    };
+    let mut claim = |value, bound, analysis| claim(bounds, func, value, (bound, analysis));
     let aligned = |id| module.globals.get(id).map_or(1, |global| global.align);
     let alignments = Alignments::new(func, &[], aligned);
     for &block in cfg.rpo() {

@@ -23,7 +23,7 @@ macro_rules! functions {
             /// Looks all functions up.
             ///
             /// # Safety
-            /// What `address` returns must be null or the function of that name.
+            /// `address` must return null or the function of the name that it is given.
             pub unsafe fn load(address: impl Fn(&CStr) -> *const c_void) -> Self {
                 Self {
                     $($name: {

@@ -6,7 +6,7 @@
 //!
 //! No code of the application runs in that thread: callbacks of events do in one beside it (`notifier`).
 //!
-//! What the application does to an object must be complete before it is read here ([`Gl::order_after_caller`], or a fence);
+//! Whatever the application does to an object must be complete before it is read here ([`Gl::order_after_caller`], or a fence);
 //! what is written here is complete (`glFinish`) before its end is reported.
 
 pub mod functions;

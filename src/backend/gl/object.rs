@@ -1,6 +1,6 @@
 //! Objects of OpenGL: what they are, and their contents from and to memory of the host.
 //!
-//! What an object is, is found before each transfer anew: the application may have deleted it, or given it other storage,
+//! An object is described anew before each transfer: the application may have deleted it, or given it other storage,
 //! which is undefined but may not end the program.
 //!
 //! Buffers are copied by way of a buffer of our own, whatever their usage and maps are. Textures are read by glGetTexImage,

@@ -2,7 +2,7 @@
 
 use super::world::*;
 use pumice_tests::sys::*;
-use pumice_tests::{create, left_out, ok, Event, Queue};
+use pumice_tests::{create, left_out, ok, platform, Event, Queue};
 use std::ptr::{null, null_mut};
 
 /// One device acquires a buffer and an image, the other uses and releases them.
@@ -12,7 +12,7 @@ fn devices_share_what_one_has_acquired() {
         return;
     };
     let (mut devices, mut count) = ([null_mut(); 2], 0);
-    let (platform, _) = first_device();
+    let platform = platform();
     ok!(clGetDeviceIDs(
         platform,
         CL_DEVICE_TYPE_ALL,

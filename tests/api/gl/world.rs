@@ -3,7 +3,9 @@
 
 use libloading::Library;
 use pumice_tests::sys::*;
-use pumice_tests::{call, create, left_out, ok, Buffer, Context, Event, Queue, Setup};
+use pumice_tests::{
+    call, create, first_device, left_out, ok, platform, Buffer, Context, Event, Queue, Setup,
+};
 use std::ffi::{c_char, c_int, c_uint, c_void, CStr, CString};
 use std::ops::Deref;
 use std::ptr::{null, null_mut};
@@ -426,7 +428,7 @@ pub(crate) use cl;
 
 impl Sharing {
     pub fn new(properties: &[cl_context_properties], queue: cl_command_queue_properties) -> Self {
-        Self::of_devices(properties, queue, &[first_device().1])
+        Self::of_devices(properties, queue, &[first_device()])
     }
 
     /// One of several devices, with a queue on the first.
@@ -435,7 +437,7 @@ impl Sharing {
         queue: cl_command_queue_properties,
         devices: &[cl_device_id],
     ) -> Self {
-        let (platform, device) = (first_device().0, devices[0]);
+        let (platform, device) = (platform(), devices[0]);
         let context = Context(create!(clCreateContext(
             properties.as_ptr(),
             devices.len() as cl_uint,
@@ -627,23 +629,9 @@ fn made(mem: cl_mem, code: cl_int) -> Result<Buffer, cl_int> {
     }
 }
 
-pub fn first_device() -> (cl_platform_id, cl_device_id) {
-    let mut platform = null_mut();
-    ok!(clGetPlatformIDs(1, &mut platform, null_mut()));
-    let mut device = null_mut();
-    ok!(clGetDeviceIDs(
-        platform,
-        CL_DEVICE_TYPE_ALL,
-        1,
-        &mut device,
-        null_mut()
-    ));
-    (platform, device)
-}
-
 /// The code of creating a context with these properties.
 pub fn context_code(properties: &[cl_context_properties]) -> cl_int {
-    let (_, device) = first_device();
+    let device = first_device();
     let mut code = 1;
     let context = call!(clCreateContext(
         properties.as_ptr(),
