@@ -9,7 +9,7 @@
 use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{ClError, ClResult};
 use crate::util::lock::rank;
-use crate::util::sync::{AtomicU32, RwLock};
+use crate::util::sync::{AtomicBool, AtomicU32, RwLock};
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::ffi::c_void;
@@ -66,6 +66,8 @@ pub trait Body: Any + Send + Sync + Sized {
 pub struct Object<T> {
     dispatch: usize,
     api_refs: AtomicU32,
+    /// Set once the application has or may have its handle: the registry has an entry then.
+    registered: AtomicBool,
     body: T,
 }
 
@@ -101,52 +103,62 @@ fn shard(address: usize) -> &'static Shard {
 }
 
 impl<T: Body> Object<T> {
+    fn with(body: T) -> Self {
+        Self {
+            dispatch: DISPATCH.load(Ordering::Acquire),
+            api_refs: AtomicU32::new(0),
+            registered: AtomicBool::new(false),
+            body,
+        }
+    }
+
     /// Creates an object without an API reference, unknown to the application until
-    /// [`Object::publish`].
+    /// [`Object::publish`] or [`Object::handle`].
     pub fn new(body: T) -> Ref<T> {
-        Self::new_cyclic(|_| body)
+        Arc::new(Self::with(body))
     }
 
     /// Creates an object whose body needs a weak reference to itself.
     pub fn new_cyclic(body: impl FnOnce(&Weak<Self>) -> T) -> Ref<T> {
-        let object = Arc::new_cyclic(|weak| Self {
-            dispatch: DISPATCH.load(Ordering::Acquire),
-            api_refs: AtomicU32::new(0),
-            body: body(weak),
-        });
-        let address = Arc::as_ptr(&object) as usize;
-        let erased: Arc<dyn Any + Send + Sync> = object.clone();
-        let entry = HandleEntry {
-            kind: T::KIND,
-            object: Arc::downgrade(&erased),
-            api: None,
-        };
-        shard(address)
-            .write()
+        Arc::new_cyclic(|weak| Self::with(body(weak)))
+    }
+
+    /// Calls `with` with the object's entry of the registry, which is made if there is none.
+    fn with_entry(self: &Arc<Self>, with: impl FnOnce(&mut HandleEntry)) -> *mut c_void {
+        let address = Arc::as_ptr(self) as usize;
+        let mut shard = shard(address).write();
+        let entry = shard
             .get_or_insert_with(FxHashMap::default)
-            .insert(address, entry);
-        object
+            .entry(address)
+            .or_insert_with(|| {
+                self.registered.store(true, Ordering::Relaxed);
+                let object: Weak<Self> = Arc::downgrade(self);
+                HandleEntry {
+                    kind: T::KIND,
+                    object,
+                    api: None,
+                }
+            });
+        with(entry);
+        address as *mut c_void
     }
 
     /// Gives the application one more reference and returns the handle.
     pub fn publish(self: &Arc<Self>) -> *mut c_void {
-        let address = Arc::as_ptr(self) as usize;
-        if let Some(entry) = shard(address)
-            .write()
-            .as_mut()
-            .and_then(|map| map.get_mut(&address))
-        {
+        self.with_entry(|entry| {
             self.api_refs.fetch_add(1, Ordering::AcqRel);
             if entry.api.is_none() {
                 entry.api = Some(self.clone());
             }
-        }
-        address as *mut c_void
+        })
     }
 
     /// Returns the handle, without a reference: for queries that return objects.
     pub fn handle(self: &Arc<Self>) -> *mut c_void {
-        Arc::as_ptr(self) as *mut c_void
+        if self.registered.load(Ordering::Relaxed) {
+            return Arc::as_ptr(self) as *mut c_void;
+        }
+        self.with_entry(|_| ())
     }
 
     /// Returns the number of references that the application holds.
@@ -164,6 +176,9 @@ impl<T> Deref for Object<T> {
 
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
+        if !self.registered.load(Ordering::Relaxed) {
+            return;
+        }
         let address = self as *const Self as usize;
         let removed = shard(address)
             .write()
@@ -187,7 +202,10 @@ pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
             .as_ref()
             .and_then(|map| map.get(&address))
             .filter(|e| e.kind == T::KIND)
-            .and_then(|e| e.object.upgrade())
+            .and_then(|e| match &e.api {
+                Some(object) => Some(object.clone()),
+                None => e.object.upgrade(),
+            })
     };
     found
         .and_then(|object| object.downcast::<Object<T>>().ok())
@@ -213,27 +231,33 @@ pub fn retain<T: Body>(handle: *const c_void) -> ClResult {
 /// Implements clRelease*: one reference of the application less; the object goes when nothing else
 /// holds it. Releasing more often than retained is an error.
 pub fn release<T: Body>(handle: *const c_void) -> ClResult {
-    let object = lookup::<T>(handle)?;
+    // Dropped outside the lock: destructors take locks and call back.
+    release_one::<T>(handle).map(drop)
+}
+
+/// Does what [`release`] does. Returns the object if that was the last reference of the application.
+pub fn release_one<T: Body>(handle: *const c_void) -> ClResult<Option<Ref<T>>> {
     let address = handle as usize;
     let last = {
         let mut guard = shard(address).write();
         let entry = guard
             .as_mut()
             .and_then(|map| map.get_mut(&address))
+            .filter(|entry| entry.kind == T::KIND)
             .ok_or_else(|| invalid(T::KIND))?;
-        if object.api_refs() == 0 {
-            return Err(invalid(T::KIND));
-        }
+        // Without a reference of the application there is nothing in `api`.
+        let object = entry
+            .api
+            .as_ref()
+            .and_then(|object| object.downcast_ref::<Object<T>>())
+            .ok_or_else(|| invalid(T::KIND))?;
         if object.api_refs.fetch_sub(1, Ordering::AcqRel) == 1 {
             entry.api.take()
         } else {
             None
         }
     };
-    // Dropped outside the lock: destructors take locks and call back.
-    drop(object);
-    drop(last);
-    Ok(())
+    Ok(last.and_then(|object| object.downcast::<Object<T>>().ok()))
 }
 
 #[cfg(test)]

@@ -713,9 +713,8 @@ pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
 /// Implements clReleaseEvent. A user event that the application releases without having set its
 /// status can never be set: commands that wait for it fail rather than wait for ever.
 pub fn release(handle: *const c_void) -> ClResult {
-    let event = handle::lookup::<Event>(handle)?;
-    handle::release::<Event>(handle)?;
-    if event.is_user() && event.api_refs() == 0 && event.stage() == Stage::Pending {
+    let last = handle::release_one::<Event>(handle)?;
+    if let Some(event) = last.filter(|event| event.is_user() && event.stage() == Stage::Pending) {
         event.settle(cl::CL_INVALID_EVENT).run();
     }
     Ok(())
