@@ -405,7 +405,7 @@ impl Stream for FakeStream {
     fn recorded_value(&self) -> u64 {
         self.submitted + u64::from(self.length > 0)
     }
-    fn end_command(&mut self, _observed: bool) {}
+    fn end_command(&mut self, _observed: &mut dyn FnMut() -> bool) {}
     fn open_len(&self) -> usize {
         self.length
     }

@@ -275,10 +275,10 @@ pub trait Stream: Send {
     fn open_value(&self) -> u64;
     /// Returns the value at which all that was recorded is complete.
     fn recorded_value(&self) -> u64;
-    /// Ends the open command. If `observed`, its completion may be queried: it must not depend on
-    /// commands recorded later, which get another value. Otherwise it may share its value with
-    /// them.
-    fn end_command(&mut self, observed: bool);
+    /// Ends the open command. If `observed` returns true, its completion may be queried: it must not
+    /// depend on commands recorded later, which get another value. Otherwise it may share its value
+    /// with them. A stream that gives each command its value does not ask.
+    fn end_command(&mut self, observed: &mut dyn FnMut() -> bool);
     /// Makes the open command fail, if it has not begun, where the command of this stream with the
     /// value has failed.
     fn depends_on(&mut self, value: u64) {

@@ -247,7 +247,7 @@ impl Object<Queue> {
         status: cl_int,
     ) {
         refuse(&pending.command);
-        state.after.push(pending.event.settle(status));
+        state.notify(pending.event.settle(status));
         state.pending.remove(number);
         state.gone.push(pending);
     }
@@ -301,13 +301,13 @@ impl Object<Queue> {
         let event = &pending.event;
         if done {
             // Its place is that of a command before it, whose status is not its own.
-            state.after.push(event.complete(times));
+            state.notify(event.complete(times));
         } else {
             place.depends = !pending.deps.is_empty();
             let (watch, notifications) = event.mark_recorded(place, times, action.is_some());
-            state.after.push(notifications);
+            state.notify(notifications);
             if let Err(error) = self.follow(state, Some(event), place, action, watch) {
-                state.after.push(event.settle(error.code));
+                state.notify(event.settle(error.code));
             }
             state.maybe_submit();
         }

@@ -208,17 +208,18 @@ impl QueueState {
     /// Ends the open command: later operations belong to another, which does `next`. No event that
     /// the application has may depend on it, unless it is brief.
     pub fn end_command(&mut self, next: &Work) {
+        let observed = std::mem::replace(&mut self.observed, Observed::No);
+        let (brief, events) = (&mut self.brief, &self.open_events);
         // One reference is ours.
-        let held = || (self.open_events.last()).is_some_and(|event| Arc::strong_count(event) > 1);
-        let observed = match std::mem::replace(&mut self.observed, Observed::No) {
-            Observed::No => self.brief.shows_end(false, || next.bound()),
-            Observed::ByEvent => self.brief.shows_end(held(), || next.bound()),
+        let held = || (events.last()).is_some_and(|event| Arc::strong_count(event) > 1);
+        self.stream.end_command(&mut || match observed {
+            Observed::No => brief.shows_end(false, || next.bound()),
+            Observed::ByEvent => brief.shows_end(held(), || next.bound()),
             Observed::ByTask => {
-                self.brief = BriefCommands::default();
+                *brief = BriefCommands::default();
                 true
             }
-        };
-        self.stream.end_command(observed);
+        });
     }
 
     /// Adds the event of the open command.
@@ -226,6 +227,13 @@ impl QueueState {
         self.open_events.push(event);
         if self.observed == Observed::No {
             self.observed = Observed::ByEvent;
+        }
+    }
+
+    /// Adds those to notify when the lock is released, if there are any.
+    pub fn notify(&mut self, notifications: Notifications) {
+        if !notifications.is_empty() {
+            self.after.push(notifications);
         }
     }
 

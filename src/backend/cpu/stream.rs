@@ -214,7 +214,7 @@ impl Stream for CpuStream {
 
     /// Ends the open command. Each command has a value of its own, whether or not it is observed,
     /// which costs a store.
-    fn end_command(&mut self, _observed: bool) {
+    fn end_command(&mut self, _observed: &mut dyn FnMut() -> bool) {
         if self.open.steps.len() > self.ended {
             self.ended = self.open.steps.len();
             self.open_value += 1;
@@ -282,7 +282,7 @@ impl Stream for CpuStream {
             }
             self.record(Op::Marker, OrderRule::InOrder, false)?;
         }
-        self.end_command(true);
+        self.end_command(&mut || true);
         self.reclaim();
         let next = self.spare.pop().unwrap_or_default();
         let batch = std::mem::replace(&mut self.open, next);

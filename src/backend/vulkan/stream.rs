@@ -243,8 +243,9 @@ impl Stream for VulkanStream {
         self.open_value() - u64::from(!open)
     }
 
-    fn end_command(&mut self, observed: bool) {
+    fn end_command(&mut self, observed: &mut dyn FnMut() -> bool) {
         let value = self.open_value();
+        let observed = observed();
         let open = self.open.as_mut().filter(|_| observed);
         if let Some(batch) = open.filter(|batch| batch.has_open_operations()) {
             batch.mark(value);

@@ -356,7 +356,7 @@ fn commands_of_a_batch_complete_one_by_one() {
                 .record(op, OrderRule::InOrder, false)
                 .expect("record");
             values.push(stream.open_value());
-            stream.end_command(true);
+            stream.end_command(&mut || true);
         }
         assert_eq!(stream.recorded_value(), values[4]);
         assert_eq!(stream.submit(false).expect("submit"), values[4]);

@@ -53,6 +53,11 @@ impl Calls {
 }
 
 impl Notifications {
+    /// Returns true if there is nobody to notify.
+    pub fn is_empty(&self) -> bool {
+        self.dependents.is_empty() && self.followers.is_empty() && self.calls.is_none()
+    }
+
     /// Notifies the dependents, has their queues look at them, and calls the callbacks, which may wait for those commands.
     pub fn run(self) {
         let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();

@@ -445,7 +445,7 @@ impl Object<Queue> {
     }
 
     fn encode_host(&self, state: &mut QueueState, work: &Arc<dyn HostWork>, how: How) -> Encoding {
-        // HostBacking host tasks it is one, too: what it frees they may still write.
+        // After host tasks it is one, too: what it frees they may still write.
         if state.host_memory && self.progress.host_done() >= state.host.posted {
             let op = Op::Call {
                 work: Arc::new(HostCall(work.clone())),

@@ -145,7 +145,7 @@ fn measure() {
             .map(|_| {
                 (stream.record(dispatch(), OrderRule::InOrder, false)).expect("record");
                 let value = stream.open_value();
-                stream.end_command(observed);
+                stream.end_command(&mut || observed);
                 for _ in 0..if observed { 40 } else { 0 } {
                     let op = Op::Copy {
                         src: &slices[0],
