@@ -130,6 +130,13 @@ fn rows(shape: &Shape) -> (usize, usize) {
 
 /// Returns the accesses of an action that follows the actions of the program.
 pub fn accesses(program: &Program, action: &ProgramAction) -> Vec<Access> {
+    if let What::Replay { .. } = action.what {
+        let commands = program.replayed(action, usize::MAX);
+        return commands
+            .iter()
+            .flat_map(|one| accesses(program, one))
+            .collect();
+    }
     let mut list = match &action.what {
         What::Read(side, place, shape) => {
             let (first, second) = rows(shape);

@@ -2,12 +2,14 @@
 
 mod copies;
 mod kernels;
+mod recorded;
 
 use crate::generate::{weighted, Scope};
 use crate::plan::Planner;
 use crate::program::{
     Kind, MapHow, Memory, Operand, Place, Program, ProgramAction, Side, Thread, What,
 };
+use crate::valid::Phase;
 use pumice_tests::rng::Rng;
 use std::ops::Range;
 
@@ -88,7 +90,13 @@ impl<'a> Chooser<'a> {
         let blocked = last.is_some_and(|action| action.blocking);
         let closed = !self.planner.state().closed.is_empty();
         let if_ = |name: &str, weight: usize| if self.scope.with(name) { weight } else { 0 };
-        let list: [(usize, Choice<'a>); 28] = [
+        let replays = &self.planner.state().recordings;
+        let if_phase = |phase: Phase, weight: usize| match replays.contains(&phase) {
+            true => weight,
+            false => 0,
+        };
+        let semaphores = !self.program().semaphores.is_empty();
+        let list: [(usize, Choice<'a>); 35] = [
             (26, Self::kernel),
             (13, Self::read),
             (15, Self::write),
@@ -117,11 +125,25 @@ impl<'a> Chooser<'a> {
             (if closed { 8 } else { 0 }, Self::open),
             (if_("failures", 6), Self::doomed),
             (if_("threads", 8), Self::thread),
+            (if_phase(Phase::New, 40), Self::begin),
+            (if_phase(Phase::Recording, 50), Self::finalize),
+            (if_phase(Phase::Finalized, 90), Self::replay),
+            (if_phase(Phase::Finalized, 35), Self::update),
+            (if_phase(Phase::Finalized, 5), Self::discard),
+            (if replays.is_empty() { 0 } else { 3 }, Self::misuse),
+            (if semaphores { 18 } else { 0 }, Self::semaphores),
         ];
-        let what = weighted(self.rng, &list)?(self)?;
+        let choice = match replays.contains(&Phase::Recording) && self.rng.percent(60) {
+            true => weighted(self.rng, &recorded::choices()),
+            false => weighted(self.rng, &list),
+        };
+        let what = choice?(self)?;
         let mut action = ProgramAction::host(what);
         if action.what.is_command() {
-            action.queue = self.queue()?;
+            action.queue = match &action.what {
+                What::Replay { queues, .. } => *queues.first()?,
+                _ => self.queue()?,
+            };
             action.blocking = action.what.can_block() && self.rng.percent(35);
             action.event = self.rng.percent(20);
             action.callback = self.rng.percent(7);
@@ -145,6 +167,7 @@ impl<'a> Chooser<'a> {
                 action.event = true;
                 action.callback |= self.rng.percent(30);
             }
+            self.record(&mut action);
         }
         Some(action)
     }
@@ -168,11 +191,12 @@ impl<'a> Chooser<'a> {
     fn event(&mut self) -> Option<usize> {
         let actions = &self.program().actions;
         let mut list: Vec<usize> = (0..actions.len())
-            .filter(|&at| actions[at].what.is_command())
+            .filter(|&at| actions[at].is_command())
             .collect();
         let gate = |at: &usize| {
             let what = &actions[*at].what;
-            matches!(what, What::Gate(_) | What::Refuse(_) | What::Doomed) || what.is_gate()
+            let fails = matches!(what, What::Gate(_) | What::Refuse(_) | What::Doomed);
+            actions[*at].recording.is_none() && (fails || what.is_gate())
         };
         let gates: Vec<usize> = (0..actions.len()).filter(gate).collect();
         if !gates.is_empty() && self.rng.percent(70) {

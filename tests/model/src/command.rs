@@ -1,6 +1,7 @@
 //! The commands of a program: one call of OpenCL for each action.
 
 mod kernels;
+mod recorded;
 mod waiting;
 
 use crate::program::{MapHow, Place, Shape, Side, What};
@@ -105,6 +106,9 @@ impl Run<'_> {
             What::GateKernel(_) => self.gate_kernel(call, index),
             What::GateNative => self.gate_native(call, index),
             What::Doomed => self.doomed(call),
+            What::Replay { .. } => self.replay(call, action),
+            What::Signal(list) => self.semaphores(call, index, list, true),
+            What::Await(list) => self.semaphores(call, index, list, false),
             What::Marker => call!(clEnqueueMarkerWithWaitList(
                 call.queue, call.count, call.list, call.event
             )),

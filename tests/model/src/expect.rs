@@ -3,6 +3,7 @@
 //! Bytes that the specification leaves undefined, those of a map that invalidates, are not known; what is made of them is
 //! not known either, and nothing is said about it.
 
+use crate::access::accesses;
 use crate::program::{MapHow, Operand, Place, Program, ProgramAction, Shape, What, FACTOR};
 use std::ops::Range;
 
@@ -145,6 +146,15 @@ impl Model {
         self.memories[place.memory].part(place.at..place.at + size)
     }
 
+    /// Some of what the commands of a replay do has been done.
+    fn break_off(&mut self, program: &Program, commands: &[ProgramAction]) {
+        for access in commands.iter().flat_map(|one| accesses(program, one)) {
+            if access.write {
+                self.forget(access.memory, access.range, MapHow::Invalidate);
+            }
+        }
+    }
+
     fn apply(&mut self, action: &ProgramAction) {
         match &action.what {
             What::Read(side, place, shape) => {
@@ -213,7 +223,15 @@ pub fn expected(program: &Program) -> Expected {
             What::Check(place, size) => Some(model.part(place, size)),
             _ => None,
         });
-        if !program.fails(index) {
+        if !program.has_effect(index, action) {
+            continue;
+        }
+        let commands = program.replayed(action, index);
+        match program.breaks(action) {
+            true => model.break_off(program, &commands),
+            false => commands.iter().for_each(|command| model.apply(command)),
+        }
+        if action.recording.is_none() {
             model.apply(action);
         }
     }

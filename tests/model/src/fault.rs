@@ -48,6 +48,8 @@ pub fn fault(program: &Program, shown: &Outcome) -> &'static str {
         ("it gave", "refused"),
         ("callback", "callback"),
         ("its event", "event"),
+        ("command buffer", "command buffer"),
+        ("semaphore", "semaphore"),
         ("validation", "validation"),
     ] {
         if text.contains(part) {
@@ -58,7 +60,7 @@ pub fn fault(program: &Program, shown: &Outcome) -> &'static str {
     let at = shower(text).unwrap_or(program.actions.len());
     // Looked at behind a call that blocks.
     let before = program.actions[..at].iter().rev();
-    let mut before = before.filter(|action| action.what.is_command());
+    let mut before = before.filter(|action| action.is_command());
     let blocked = before.next().is_some_and(|action| action.blocking);
     let write = |action: &ProgramAction| match &action.what {
         What::Write(_, place, _) => is_shared(program, place),

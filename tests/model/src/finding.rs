@@ -95,7 +95,11 @@ fn words(program: &Program, action: &ProgramAction) -> String {
         Some(_) => format!("mapped {}", kind(place.memory)),
         None => kind(place.memory),
     };
-    let blocking = if action.blocking { "blocking " } else { "" };
+    let blocking = match action.blocking {
+        _ if action.recording.is_some() => "recorded ",
+        true => "blocking ",
+        false => "",
+    };
     let verb = action.what.verb();
     let rest = match &action.what {
         What::Read(a, b, _) => format!(" {}->{}", kind(a.memory), place(b)),
@@ -106,7 +110,9 @@ fn words(program: &Program, action: &ProgramAction) -> String {
         What::MemFill(a, ..) | What::SvmMap(a, ..) | What::Store(a, ..) | What::Check(a, _) => {
             format!(" {}", place(a))
         }
-        What::Kernel { dst, src, .. } => format!(" {}->{}", operand(src), operand(dst)),
+        What::Kernel { dst, src, .. } | What::Update { dst, src, .. } => {
+            format!(" {}->{}", operand(src), operand(dst))
+        }
         What::Create(of) | What::Release(of) | What::Free(of) => format!(" {}", kind(*of)),
         _ => String::new(),
     };

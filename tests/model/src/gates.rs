@@ -60,9 +60,9 @@ impl<'a> Promises<'a> {
             begun |= 1 << gate;
             for (index, other) in program.actions.iter().enumerate() {
                 // What another device needs may lie in the memory of this one.
-                let near = !program.strict || device(other.queue) == device(own.queue);
-                let same = is_alone && near;
-                if same && other.what.is_command() && order.known(gate) >> index & 1 == 0 {
+                let near = |&lane: &usize| !program.strict || device(lane) == device(own.queue);
+                let same = is_alone && other.lanes().iter().any(near);
+                if same && order.known(gate) >> index & 1 == 0 {
                     barred |= 1 << index;
                 }
             }
@@ -73,12 +73,16 @@ impl<'a> Promises<'a> {
             last = Some(barred);
             for (index, action) in program.actions.iter().enumerate() {
                 let waits = order.slow(index) & (begun | barred) != 0;
-                if !action.what.is_command() || program.queues[action.queue].in_order || !waits {
+                let lanes = action.lanes().iter().copied();
+                let own: Vec<usize> = lanes
+                    .filter(|&lane| !program.queues[lane].in_order)
+                    .collect();
+                if own.is_empty() || !waits {
                     continue;
                 }
-                queues.push(action.queue);
+                queues.extend(&own);
                 for (other, one) in program.actions.iter().enumerate() {
-                    let same = one.what.is_command() && one.queue == action.queue;
+                    let same = one.lanes().iter().any(|lane| own.contains(lane));
                     if same && order.known(index) >> other & 1 == 0 {
                         barred |= 1 << other;
                     }
@@ -106,7 +110,8 @@ impl<'a> Promises<'a> {
         !self.program.fails(index) && (own | self.order.known(index) & self.closed) != 0
     }
 
-    /// The host would wait for what is not promised, if this action came next.
+    /// The host would wait for what is not promised, if this action came next. What it waits for by semaphores stands in its wait
+    /// list.
     pub fn holds_up(&self, action: &ProgramAction) -> bool {
         let exclusive = !self.program.strict && !self.alone.is_empty();
         let waits = match action.what {
@@ -115,7 +120,11 @@ impl<'a> Promises<'a> {
             What::Create(memory) | What::Release(memory) => {
                 return exclusive && self.program.memories[memory].kind.pitch().is_some();
             }
-            What::Kernel { .. } | What::GateKernel(_) => return exclusive,
+            What::Kernel { .. }
+            | What::GateKernel(_)
+            | What::Finalize(_)
+            | What::Update { .. }
+            | What::Replay { .. } => return exclusive,
             _ if action.blocking => {
                 let device = self.program.queues[action.queue].device;
                 if exclusive || self.alone.contains(&device) || self.queues.contains(&action.queue)

@@ -6,7 +6,7 @@
 use crate::choose::Chooser;
 use crate::plan::{Mending, Planner};
 use crate::program::{
-    Kind, Memory, Origin, Place, Program, ProgramAction, Queue, Shape, Side, Usm, What,
+    Kind, Memory, Origin, Place, Program, ProgramAction, Queue, Recording, Shape, Side, Usm, What,
 };
 use crate::world::Caps;
 use pumice_tests::rng::Rng;
@@ -19,7 +19,7 @@ pub struct Scope {
     /// Names of kinds of memory and of actions that are left out; `out-of-order` is one of queues.
     pub without: Vec<String>,
     /// The features that programs only have on request: `gates`, `failures`, `threads`, `strict`,
-    /// `large`.
+    /// `large`, `replays`, `semaphores`.
     pub with: Vec<String>,
 }
 
@@ -177,6 +177,18 @@ fn queue(rng: &mut Rng, scope: &Scope, first: bool) -> Queue {
     }
 }
 
+/// A command buffer of one of the queues, or of several.
+fn recording(rng: &mut Rng, scope: &Scope, queues: usize) -> Recording {
+    let several = queues > 1 && scope.caps.several && rng.percent(25);
+    let first = rng.below(queues);
+    let count = if several { 2 } else { 1 };
+    Recording {
+        queues: (0..count).map(|at| (first + at) % queues).collect(),
+        simultaneous: rng.percent(50),
+        mutable: scope.caps.mutable && rng.percent(60),
+    }
+}
+
 /// Ways in which what is missing is waited for.
 pub fn mending(rng: &mut Rng) -> Mending {
     let list = [
@@ -260,8 +272,21 @@ pub fn generate(seed: u64, scope: &Scope) -> Program {
         };
         program.memories.push(memory(&mut rng, scope, kind, usual));
     }
+    let mut wanted = 3 + rng.below(14);
+    if scope.with("replays") && scope.caps.replays && rng.percent(80) {
+        for _ in 0..*rng.pick(&[1, 1, 1, 2]) {
+            let made = recording(&mut rng, scope, program.queues.len());
+            program.recordings.push(made);
+        }
+        wanted += 8 + rng.below(12);
+    }
+    if scope.with("semaphores") && scope.caps.semaphores && rng.percent(60) {
+        for _ in 0..*rng.pick(&[1, 1, 2]) {
+            program.semaphores.push(rng.pick(&program.queues).device);
+        }
+        wanted += rng.below(6);
+    }
     let mut planner = Planner::new(&program);
-    let wanted = 3 + rng.below(14);
     let mut hot = None;
     for _ in 0..wanted * 6 {
         if planner.program().actions.len() >= wanted {

@@ -24,6 +24,7 @@ mod order;
 mod parse;
 mod plan;
 mod program;
+mod record;
 mod run;
 mod shrink;
 mod simpler;

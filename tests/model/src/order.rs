@@ -55,16 +55,19 @@ impl Order {
         self.before[index] | 1 << index
     }
 
-    /// Returns the actions that would be complete before this action begins, if it came next.
+    /// Returns the actions that would be complete before this action begins, if it came next. What it waits for by semaphores
+    /// stands in its wait list.
     pub fn before(&self, action: &ProgramAction) -> Set {
         let waits = action.waits.iter().fold(0, |set, &of| set | self.with(of));
         let mut set = self.host | waits;
-        if action.what.is_command() {
-            let lane = &self.lanes[action.queue];
-            set |= lane.fence;
-            if matches!(action.what, What::Marker | What::Barrier) && action.waits.is_empty() {
-                set |= lane.all;
-            }
+        // What runs on several queues is behind all of them by what comes before it on each.
+        let lanes = action.lanes().iter().map(|&lane| self.lanes[lane].fence);
+        set |= lanes.reduce(|all, lane| all & lane).unwrap_or(0);
+        if matches!(action.what, What::Marker | What::Barrier)
+            && action.is_command()
+            && action.waits.is_empty()
+        {
+            set |= self.lanes[action.queue].all;
         }
         set
     }
@@ -82,15 +85,14 @@ impl Order {
     /// All that this action, if it came next, might have to wait for.
     pub fn slow_before(&self, action: &ProgramAction) -> Set {
         let set = action.waits.iter().fold(0, |set, &of| set | self.slow(of));
-        match action.what.is_command() {
-            true if matches!(action.what, What::Marker | What::Barrier)
-                && action.waits.is_empty() =>
-            {
-                set | self.lanes[action.queue].slow_all
-            }
-            true => set | self.lanes[action.queue].slow_fence,
-            false => set,
+        if matches!(action.what, What::Marker | What::Barrier)
+            && action.is_command()
+            && action.waits.is_empty()
+        {
+            return set | self.lanes[action.queue].slow_all;
         }
+        let lanes = action.lanes().iter();
+        lanes.fold(set, |set, &lane| set | self.lanes[lane].slow_fence)
     }
 
     /// The commands of a queue, and all that they may have to wait for.
@@ -103,8 +105,8 @@ impl Order {
         let set = self.slow_before(action);
         let index = self.slow.len();
         self.slow.push(set);
-        if action.what.is_command() {
-            let lane = &mut self.lanes[action.queue];
+        for &lane in action.lanes() {
+            let lane = &mut self.lanes[lane];
             lane.slow_all |= set | 1 << index;
             if lane.in_order || action.what == What::Barrier {
                 lane.slow_fence |= set | 1 << index;
@@ -117,8 +119,8 @@ impl Order {
         let index = self.before.len();
         self.push_slow(action);
         self.before.push(self.host);
-        if action.what.is_command() {
-            self.lanes[action.queue].all |= 1 << index;
+        if let &[lane] = action.lanes() {
+            self.lanes[lane].all |= 1 << index;
             if action.blocking {
                 self.host |= 1 << index;
             }
@@ -132,11 +134,14 @@ impl Order {
         self.push_slow(action);
         self.before.push(before);
         let with = self.with(index);
-        if action.what.is_command() {
-            let lane = &mut self.lanes[action.queue];
-            lane.all |= with;
-            if lane.in_order || action.what == What::Barrier {
-                lane.fence |= with;
+        if action.is_command() {
+            // Of what runs on several queues, only the event says that all of it is over.
+            if let &[lane] = action.lanes() {
+                let lane = &mut self.lanes[lane];
+                lane.all |= with;
+                if lane.in_order || action.what == What::Barrier {
+                    lane.fence |= with;
+                }
             }
             if action.blocking {
                 self.host |= with;
@@ -145,6 +150,7 @@ impl Order {
         }
         self.host |= match action.what {
             What::Gate(_) | What::Refuse(_) | What::Hold => 0,
+            _ if action.recording.is_some() => 0,
             What::Wait(of) => 1 << index | self.with(of),
             What::Finish(queue) => 1 << index | self.lanes[queue].all,
             _ => 1 << index,

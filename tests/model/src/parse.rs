@@ -1,8 +1,8 @@
 //! Reads the text of programs ([`crate::text`] has the form).
 
 use crate::program::{
-    Kind, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Queue, Shape, Side,
-    Thread, Usm, What,
+    Kind, MapHow, Memory, Misuse, Operand, Origin, Place, Program, ProgramAction, Queue, Recording,
+    Shape, Side, Thread, Usm, What,
 };
 use std::iter::Peekable;
 use std::ops::Range;
@@ -75,6 +75,12 @@ impl<'a> Words<'a> {
         digits
             .map(|pair| u8::from_str_radix(pair?, 16).ok())
             .collect()
+    }
+
+    /// Numbers with commas between.
+    fn list(&mut self) -> Option<Vec<usize>> {
+        let list = self.next()?.split(',');
+        list.map(|one| one.parse().ok()).collect()
     }
 
     fn how(&mut self) -> Option<MapHow> {
@@ -167,6 +173,15 @@ fn queue(words: &mut Words<'_>) -> Option<Queue> {
     })
 }
 
+fn recording(words: &mut Words<'_>) -> Option<Recording> {
+    words.has("queues").then_some(())?;
+    Some(Recording {
+        queues: words.list()?,
+        simultaneous: words.has("simultaneous"),
+        mutable: words.has("mutable"),
+    })
+}
+
 fn what(words: &mut Words<'_>) -> Option<What> {
     Some(match words.next()? {
         "read" => What::Read(words.side()?, words.place()?, words.shape()?),
@@ -203,6 +218,26 @@ fn what(words: &mut Words<'_>) -> Option<What> {
         "gate-native" => What::GateNative,
         "open" => What::Open(words.number()?),
         "doomed" => What::Doomed,
+        "begin" => What::Begin(words.number()?),
+        "finalize" => What::Finalize(words.number()?),
+        "replay" => What::Replay {
+            of: words.number()?,
+            own: words.has("own") || !words.has("queues"),
+            queues: words.list()?,
+        },
+        "update" => What::Update {
+            of: words.number()?,
+            dst: words.operand()?,
+            src: words.operand()?,
+            words: words.named("words")?,
+            add: words.named("add")?,
+        },
+        "discard" => What::Discard(words.number()?),
+        "misuse-unfinalized" => What::Misuse(words.number()?, Misuse::Unfinalized),
+        "misuse-point" => What::Misuse(words.number()?, Misuse::Point),
+        "misuse-finalized" => What::Misuse(words.number()?, Misuse::Finalized),
+        "signal" => What::Signal(words.list()?),
+        "await" => What::Await(words.list()?),
         "thread" => What::Thread(Thread::Fresh),
         "thread-local" => What::Thread(Thread::Local),
         "thread-key" => What::Thread(Thread::Key),
@@ -224,10 +259,14 @@ fn action(line: &str) -> Option<ProgramAction> {
     if queue.is_some() {
         words.next();
     }
+    let recording = match words.has("record") {
+        true => Some(words.number()?),
+        false => None,
+    };
     let mut action = ProgramAction::new(what(&mut words)?, queue.unwrap_or(0));
+    action.recording = recording;
     if words.has("after") {
-        let list = words.next()?.split(',');
-        action.waits = list.map(|one| one.parse().ok()).collect::<Option<_>>()?;
+        action.waits = words.list()?;
     }
     action.blocking = words.has("blocking");
     action.event = words.has("event");
@@ -253,6 +292,15 @@ pub fn program(text: &str) -> Result<Program, String> {
             Some("queue") => {
                 words.next();
                 queue(&mut words).map(|queue| program.queues.push(queue))
+            }
+            Some("recording") => {
+                words.next();
+                recording(&mut words).map(|recording| program.recordings.push(recording))
+            }
+            Some("semaphore") => {
+                words.next();
+                let device = words.named("device");
+                device.map(|device| program.semaphores.push(device))
             }
             _ => action(line).map(|action| program.actions.push(action)),
         };

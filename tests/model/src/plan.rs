@@ -30,6 +30,8 @@ pub struct Planner {
     order: Order,
     state: State,
     touched: Vec<Vec<Access>>,
+    /// The order within each command buffer, of the actions that record its commands.
+    recordings: Vec<Order>,
 }
 
 /// How what is missing is waited for.
@@ -58,6 +60,7 @@ impl Planner {
             order: Order::new(&program),
             state: State::new(&program),
             touched: Vec::new(),
+            recordings: vec![Order::new(&program); program.recordings.len()],
             program,
         }
     }
@@ -93,7 +96,85 @@ impl Planner {
             return false;
         }
         let same = |a: &Operand, b: &Operand| a == b && !matches!(a, Operand::Number(_));
-        !matches!(what, What::Kernel { dst, src, .. } if same(dst, src))
+        !matches!(what, What::Kernel { dst, src, .. } | What::Update { dst, src, .. } if same(dst, src))
+    }
+
+    /// The action with all that it waits for in its wait list.
+    fn resolved(&self, action: &ProgramAction) -> ProgramAction {
+        let mut resolved = action.clone();
+        if resolved.is_command() {
+            let at = self.program.actions.len();
+            resolved.waits = self.program.dependencies(at, action).collect();
+        }
+        resolved
+    }
+
+    fn conflict(&self, ones: &[Access], others: &[Access]) -> bool {
+        let mut both = ones.iter().flat_map(|a| others.iter().map(move |b| (a, b)));
+        both.any(|(a, b)| a.conflicts(b, &self.program.memories[a.memory]))
+    }
+
+    /// The commands of the same command buffer that one which is recorded next must wait for, and does not yet.
+    fn missing_points(&self, of: usize, action: &ProgramAction, list: &[Access]) -> Vec<usize> {
+        let before = self.recordings[of].before(&enqueued(action));
+        let commands = self.program.recorded(of, usize::MAX).into_iter();
+        let races = |(index, other): &(usize, ProgramAction)| {
+            before >> index & 1 == 0 && self.conflict(list, &accesses(&self.program, other))
+        };
+        commands.filter(races).map(|(index, _)| index).collect()
+    }
+
+    /// Commands of a command buffer would race with one another after an update.
+    fn update_races(&self, action: &ProgramAction) -> bool {
+        let What::Update { of: updated, .. } = action.what else {
+            return false;
+        };
+        let Some(of) = self
+            .program
+            .actions
+            .get(updated)
+            .and_then(|one| one.recording)
+        else {
+            return false;
+        };
+        let mut program = self.program.clone();
+        program.actions.push(action.clone());
+        let commands = program.recorded(of, usize::MAX);
+        let touched: Vec<_> = (commands.iter())
+            .map(|(index, command)| (*index, accesses(&program, command)))
+            .collect();
+        let own = touched.iter().find(|(index, _)| *index == updated);
+        if own.is_some_and(|(_, list)| self.overlaps_itself(&action.what, list)) {
+            return true;
+        }
+        touched.iter().enumerate().any(|(at, (later, list))| {
+            let known = self.recordings[of].known(*later);
+            let mut earlier = touched[..at].iter();
+            earlier.any(|(index, others)| known >> index & 1 == 0 && self.conflict(list, others))
+        })
+    }
+
+    /// Earlier actions that an action must be behind although no memory says so.
+    fn prerequisites(&self, action: &ProgramAction) -> Vec<usize> {
+        let all = self.program.actions.iter().enumerate();
+        match &action.what {
+            What::Unmap(map) => vec![*map],
+            // Without simultaneous use a replay is behind those before it.
+            What::Replay { of, .. } if !self.program.recordings[*of].simultaneous => all
+                .filter(
+                    |(_, one)| matches!(one.what, What::Replay { of: other, .. } if other == *of),
+                )
+                .map(|(index, _)| index)
+                .filter(|&index| !self.program.fails(index))
+                .collect(),
+            // A semaphore that is signalled is not signalled again.
+            What::Signal(list) => (list.iter())
+                .filter_map(|one| self.program.last_use(*one, usize::MAX))
+                .map(|(index, _)| index)
+                .filter(|&index| !self.program.fails(index))
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the earlier actions that the action must depend on, and does not yet.
@@ -101,26 +182,32 @@ impl Planner {
         self.state
             .check(&self.program, action)
             .map_err(Refusal::Invalid)?;
-        if self.promises().holds_up(action) {
+        let resolved = self.resolved(action);
+        if self.promises().holds_up(&resolved) {
             return Err(Refusal::Closed);
         }
         let list = accesses(&self.program, action);
-        if self.overlaps_itself(&action.what, &list) {
+        let replay = matches!(action.what, What::Replay { .. });
+        if !replay && self.overlaps_itself(&action.what, &list) {
             return Err(Refusal::Invalid("its operands overlap"));
         }
-        if self.program.would_fail(action) {
+        if self.update_races(action) {
+            return Err(Refusal::Invalid("its command buffer would race"));
+        }
+        if let Some(of) = action.recording {
+            return Ok(self.missing_points(of, action, &list));
+        }
+        if !self.program.has_effect(usize::MAX, action) {
             return Ok(Vec::new());
         }
-        let before = self.order.before(action);
+        let before = self.order.before(&resolved);
         let mut missing = Vec::new();
         let mut need = |index: usize| {
             if before >> index & 1 == 0 && !missing.contains(&index) {
                 missing.push(index);
             }
         };
-        if let What::Unmap(map) = action.what {
-            need(map);
-        }
+        self.prerequisites(action).into_iter().for_each(&mut need);
         for access in &list {
             if let By::Mapped(map) = access.by {
                 need(map);
@@ -155,13 +242,23 @@ impl Planner {
             return Err(Refusal::Race(earlier));
         }
         let index = self.program.actions.len();
+        let touches = action.recording.is_none() && self.program.has_effect(usize::MAX, &action);
+        self.touched.push(match touches {
+            true => accesses(&self.program, &action),
+            false => Vec::new(),
+        });
+        let resolved = self.resolved(&action);
         if self.program.would_fail(&action) {
-            self.touched.push(Vec::new());
-            self.order.push_failing(&action);
+            self.order.push_failing(&resolved);
         } else {
-            self.touched.push(accesses(&self.program, &action));
-            self.order.push(&action);
+            self.order.push(&resolved);
             self.state.push(index, &action);
+        }
+        for (of, order) in self.recordings.iter_mut().enumerate() {
+            match action.recording == Some(of) {
+                true => order.push(&enqueued(&action)),
+                false => order.push(&ProgramAction::host(What::Sleep(0))),
+            }
         }
         self.program.actions.push(action);
         Ok(index)
@@ -173,16 +270,23 @@ impl Planner {
         mut action: ProgramAction,
         mut how: impl FnMut(&ProgramAction) -> Mending,
     ) -> Result<usize, Refusal> {
+        if action.recording.is_some() {
+            return self.mend_points(action, how);
+        }
         // The latest first: what comes before it is then waited for, too.
         while let Some(&earlier) = self.missing(&action)?.iter().max() {
             let first = &self.program.actions[earlier];
             let queue = first.queue;
-            let command = action.what.is_command();
-            let same = command && queue == action.queue;
+            let command = action.is_command();
+            let same = command && queue == action.queue && action.lanes().len() == 1;
             let way = match how(first) {
+                // Only the event stands for all queues.
+                Mending::Barrier | Mending::Finish | Mending::Marker if first.lanes().len() > 1 => {
+                    Mending::Event
+                }
                 Mending::Barrier if !same || self.program.queues[queue].in_order => Mending::Event,
                 Mending::Finish | Mending::Marker if !self.state.queues[queue] => Mending::Event,
-                Mending::Finish | Mending::Marker if !first.what.is_command() => Mending::Event,
+                Mending::Finish | Mending::Marker if !first.is_command() => Mending::Event,
                 way => way,
             };
             let earlier = match way {
@@ -209,5 +313,33 @@ impl Planner {
             }
         }
         self.add(action)
+    }
+
+    /// The same of a command that is recorded: behind sync points, and barriers of its queue.
+    fn mend_points(
+        &mut self,
+        mut action: ProgramAction,
+        mut how: impl FnMut(&ProgramAction) -> Mending,
+    ) -> Result<usize, Refusal> {
+        while let Some(&earlier) = self.missing(&action)?.iter().max() {
+            let first = &self.program.actions[earlier];
+            if how(first) == Mending::Barrier && first.queue == action.queue {
+                let mut barrier = ProgramAction::new(What::Barrier, action.queue);
+                barrier.recording = action.recording;
+                self.add(barrier)?;
+            } else {
+                action.waits.push(earlier);
+                action.waits.sort_unstable();
+            }
+        }
+        self.add(action)
+    }
+}
+
+/// A recorded command as one that is enqueued.
+fn enqueued(action: &ProgramAction) -> ProgramAction {
+    ProgramAction {
+        recording: None,
+        ..action.clone()
     }
 }

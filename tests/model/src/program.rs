@@ -136,6 +136,28 @@ pub struct Queue {
     pub late: bool,
 }
 
+/// A command buffer, which an action creates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recording {
+    /// Numbers of its queues, each once.
+    pub queues: Vec<usize>,
+    /// With CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR.
+    pub simultaneous: bool,
+    /// With CL_COMMAND_BUFFER_MUTABLE_KHR.
+    pub mutable: bool,
+}
+
+/// A wrong call for a command buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misuse {
+    /// An enqueue and an update before it is finalized.
+    Unfinalized,
+    /// A command that waits for a sync point which does not exist.
+    Point,
+    /// A command, and another end of the recording, after it is finalized.
+    Finalized,
+}
+
 /// A place that a command names by a memory object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Side {
@@ -286,6 +308,40 @@ pub enum What {
     Open(usize),
     /// A kernel whose launch fails, as it needs more memory than the process may have.
     Doomed,
+    /// Creates a command buffer.
+    Begin(usize),
+    /// clFinalizeCommandBufferKHR.
+    Finalize(usize),
+    /// clEnqueueCommandBufferKHR.
+    Replay {
+        /// The command buffer.
+        of: usize,
+        /// The queues that it runs on, as many as it was created with.
+        queues: Vec<usize>,
+        /// The call names no queues: they are those that it was created with.
+        own: bool,
+    },
+    /// clUpdateMutableCommandsKHR: the recorded kernel of that action has other operands and another size from now on.
+    Update {
+        /// The action that recorded it.
+        of: usize,
+        /// Where to.
+        dst: Operand,
+        /// Where from.
+        src: Operand,
+        /// Work-items.
+        words: usize,
+        /// The value to add.
+        add: u32,
+    },
+    /// Releases a command buffer.
+    Discard(usize),
+    /// A call for a command buffer that has to fail.
+    Misuse(usize, Misuse),
+    /// clEnqueueSignalSemaphoresKHR.
+    Signal(Vec<usize>),
+    /// clEnqueueWaitSemaphoresKHR.
+    Await(Vec<usize>),
     /// The actions that follow are made in another thread. The one that made those before ends.
     Thread(Thread),
     /// The host writes bytes, made of a number, through a pointer.
@@ -303,12 +359,17 @@ pub enum What {
 }
 
 impl What {
-    /// Returns true if it is enqueued, and has an event.
+    /// Returns true if it is enqueued or recorded.
     pub fn is_command(&self) -> bool {
         use What::*;
         !matches!(
             self,
             Create(_)
+                | Begin(_)
+                | Finalize(_)
+                | Update { .. }
+                | Discard(_)
+                | Misuse(..)
                 | Release(_)
                 | NewQueue(_)
                 | EndQueue(_)
@@ -361,6 +422,8 @@ pub struct ProgramAction {
     pub event: bool,
     /// The event has a callback.
     pub callback: bool,
+    /// The command buffer that the command is recorded in, in place of being enqueued. Then it waits for sync points.
+    pub recording: Option<usize>,
 }
 
 impl ProgramAction {
@@ -373,6 +436,21 @@ impl ProgramAction {
             blocking: false,
             event: false,
             callback: false,
+            recording: None,
+        }
+    }
+
+    /// Returns true if it is enqueued, and has an event.
+    pub fn is_command(&self) -> bool {
+        self.recording.is_none() && self.what.is_command()
+    }
+
+    /// The queues that it is enqueued in.
+    pub fn lanes(&self) -> &[usize] {
+        match &self.what {
+            _ if !self.is_command() => &[],
+            What::Replay { queues, .. } => queues,
+            _ => std::slice::from_ref(&self.queue),
         }
     }
 
@@ -404,6 +482,10 @@ pub struct Program {
     pub memories: Vec<Memory>,
     /// The queues.
     pub queues: Vec<Queue>,
+    /// The command buffers.
+    pub recordings: Vec<Recording>,
+    /// The semaphores: numbers of their devices.
+    pub semaphores: Vec<usize>,
     /// The actions.
     pub actions: Vec<ProgramAction>,
 }
@@ -412,18 +494,42 @@ impl Program {
     /// Somebody waits for the event of this action, or it is wanted anyway.
     pub fn needs_event(&self, index: usize) -> bool {
         let own = &self.actions[index];
-        own.event
+        // The queue of a replay may be released.
+        let ended = |queue: &usize| {
+            let mut before = self.actions[..index].iter();
+            before.any(|one| one.what == What::EndQueue(*queue))
+        };
+        let unseen = matches!(own.what, What::Replay { .. }) && own.lanes().iter().any(ended);
+        unseen
+            || own.event
             || own.callback
             || self.actions[index + 1..].iter().any(|action| {
-                action.waits.contains(&index)
+                action.recording.is_none() && action.waits.contains(&index)
                     || matches!(action.what, What::Wait(of) if of == index)
             })
     }
 
-    /// An action that comes next fails, or its event does: something in its wait list has failed. Then it has no effect.
+    /// An action that comes next fails, or its event does: something in its wait list has failed. Then it has no effect, unless
+    /// it is a replay whose own command fails ([`Program::breaks`]).
     pub fn would_fail(&self, action: &ProgramAction) -> bool {
-        let fails = |&of: &usize| self.actions.get(of).is_some_and(|one| self.would_fail(one));
-        matches!(action.what, What::Refuse(_) | What::Doomed) || action.waits.iter().any(fails)
+        self.would_fail_at(self.actions.len(), action)
+    }
+
+    /// The same of an action behind so many.
+    pub fn would_fail_at(&self, at: usize, action: &ProgramAction) -> bool {
+        self.fails_by_waits(at, action)
+            || self.breaks(action)
+            || action.recording.is_none() && matches!(action.what, What::Refuse(_) | What::Doomed)
+    }
+
+    /// Something that it waits for fails.
+    pub fn fails_by_waits(&self, at: usize, action: &ProgramAction) -> bool {
+        let fails = |of: usize| {
+            self.actions
+                .get(of)
+                .is_some_and(|one| self.would_fail_at(of, one))
+        };
+        action.recording.is_none() && self.dependencies(at, action).any(fails)
     }
 
     /// Some action is such a one.
@@ -433,7 +539,7 @@ impl Program {
 
     /// The action fails.
     pub fn fails(&self, index: usize) -> bool {
-        self.would_fail(&self.actions[index])
+        self.would_fail_at(index, &self.actions[index])
     }
 
     /// How host and device share memory in it.

@@ -41,6 +41,12 @@ pub struct Run<'a> {
     pub(crate) maps: Vec<Option<Mapped>>,
     /// The events of the actions, null where they have none.
     pub(crate) events: Vec<cl_event>,
+    /// The sync points of the actions that record commands.
+    pub(crate) points: Vec<cl_sync_point_khr>,
+    /// The handles of those that may be updated.
+    pub(crate) handles: Vec<cl_mutable_command_khr>,
+    /// The calls that failed as their commands do.
+    pub(crate) refused: Vec<bool>,
     expected: Expected,
     open: Vec<usize>,
     gates: Vec<JoinHandle<()>>,
@@ -103,6 +109,9 @@ pub fn run(world: &World, program: &Program, conduct: Conduct) -> Result<(), Str
         stage: Stage::new(world, program),
         maps: vec![None; program.actions.len()],
         events: vec![null_mut(); program.actions.len()],
+        points: vec![0; program.actions.len()],
+        handles: vec![null_mut(); program.actions.len()],
+        refused: vec![false; program.actions.len()],
         expected: expected(program),
         open: Vec::new(),
         gates: Vec::new(),
@@ -232,14 +241,30 @@ impl Run<'_> {
             What::Release(memory) => self.stage.release(memory),
             What::NewQueue(queue) => self.stage.new_queue(queue),
             What::EndQueue(queue) => self.end_queue(queue),
+            What::Begin(_)
+            | What::Finalize(_)
+            | What::Update { .. }
+            | What::Discard(_)
+            | What::Misuse(..) => {
+                let result = self.call_recording(index);
+                return result.map_err(|what| format!("action {index}: {what}"));
+            }
+            _ if action.recording.is_some() => {
+                let code = self.record(index, action.recording.unwrap_or_default());
+                if code != CL_SUCCESS {
+                    return Err(format!("action {index}: it gave {}", code_name(code)));
+                }
+            }
             _ => {
                 let code = self.enqueue(index);
                 if code != self.code(self.program.fails(index) && action.blocking) {
                     return Err(format!("action {index}: it gave {}", code_name(code)));
                 }
                 self.watch(index);
+                self.check_kind(index)?;
             }
         }
+        self.release_semaphores(index);
         match action.what {
             _ if self.program.fails(index) => {}
             What::Map(..) | What::SvmMap(..) => self.open.push(index),
@@ -345,6 +370,12 @@ impl Run<'_> {
         for end in std::mem::take(&mut self.ends) {
             ok!(clWaitForEvents(1, &end));
             ok!(clReleaseEvent(end));
+        }
+        // In queues that are released, too.
+        for (index, action) in self.program.actions.iter().enumerate() {
+            if let (What::Replay { .. }, false) = (&action.what, self.events[index].is_null()) {
+                call!(clWaitForEvents(1, &self.events[index]));
+            }
         }
         let queues = self.stage.queues.clone();
         for queue in queues.into_iter().filter(|queue| !queue.is_null()) {

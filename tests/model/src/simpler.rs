@@ -28,6 +28,10 @@ pub enum Edit {
     PlainQueue(usize),
     /// No memory is larger than this.
     Clip(usize),
+    /// A command buffer is not updated, and not used simultaneously.
+    PlainRecording(usize),
+    /// A recorded command is enqueued.
+    Unrecord(usize),
 }
 
 /// A simplification of an action.
@@ -118,10 +122,14 @@ fn cost_of_action(action: &ProgramAction) -> usize {
             spins,
             ..
         } => operand(dst) + operand(src) + log(*words) + 2 * log(*spins),
+        What::Update {
+            dst, src, words, ..
+        } => operand(dst) + operand(src) + log(*words),
         What::Store(a, size, _) | What::Check(a, size) => place(a) + log(*size),
         _ => 0,
     };
-    1000 + 60 * action.waits.len() + flags + flows + own
+    let recorded = 40 * usize::from(action.recording.is_some());
+    1000 + 60 * action.waits.len() + flags + flows + own + recorded
 }
 
 /// How far a program is from simple.
@@ -137,7 +145,11 @@ pub fn cost(program: &Program) -> usize {
             + 20 * usize::from(queue.profiling)
             + 40 * usize::from(queue.late)
     };
+    let recording = |of: &crate::program::Recording| {
+        20 * usize::from(of.simultaneous) + 20 * usize::from(of.mutable)
+    };
     program.actions.iter().map(cost_of_action).sum::<usize>()
+        + program.recordings.iter().map(recording).sum::<usize>()
         + program.memories.iter().map(memory).sum::<usize>()
         + program.queues.iter().map(queue).sum::<usize>()
 }
@@ -156,6 +168,9 @@ pub fn edits(program: &Program) -> Vec<Edit> {
     list.extend((1..program.queues.len()).rev().map(Edit::DropQueue));
     list.extend([64, 1024, 16 << 10, 64 << 10].map(Edit::Clip));
     list.extend((0..program.queues.len()).map(Edit::PlainQueue));
+    list.extend((0..program.recordings.len()).map(Edit::PlainRecording));
+    let recorded = (0..count).filter(|&at| program.actions[at].recording.is_some());
+    list.extend(recorded.map(Edit::Unrecord));
     for (index, action) in program.actions.iter().enumerate() {
         list.extend((0..action.waits.len()).map(|at| Edit::DropWait(index, at)));
     }
@@ -177,7 +192,7 @@ fn places(what: &mut What, mut side: impl FnMut(&mut Side), mut place: impl FnMu
         Operand::Pointer(of) | Operand::Number(of) => place(of),
     };
     match what {
-        What::Kernel { dst, src, .. } => {
+        What::Kernel { dst, src, .. } | What::Update { dst, src, .. } => {
             operand(dst, &mut side);
             operand(src, &mut side);
         }
@@ -249,7 +264,9 @@ fn shrink_size(what: &mut What, to: impl Fn(usize) -> usize) {
         | What::SvmMap(_, size, _)
         | What::Store(_, size, _)
         | What::Check(_, size) => *size = to(*size).clamp(1, *size),
-        What::Kernel { words, .. } => *words = (to(*words * 4) / 4).clamp(1, *words),
+        What::Kernel { words, .. } | What::Update { words, .. } => {
+            *words = (to(*words * 4) / 4).clamp(1, *words)
+        }
         _ => {}
     }
 }
@@ -365,9 +382,14 @@ pub fn apply(program: &Program, edit: &Edit) -> Option<Program> {
                 true => *of = 0,
                 false => *of -= usize::from(*of > *index),
             };
+            let queues = next.recordings.iter_mut().flat_map(|one| &mut one.queues);
+            queues.for_each(lower);
             for action in &mut next.actions {
                 lower(&mut action.queue);
                 named_queue(&mut action.what).map(lower);
+                if let What::Replay { queues, .. } = &mut action.what {
+                    queues.iter_mut().for_each(lower);
+                }
             }
         }
         Edit::DropWait(index, at) => {
@@ -392,6 +414,15 @@ pub fn apply(program: &Program, edit: &Edit) -> Option<Program> {
             (queue.in_order, queue.profiling, queue.late) = (true, false, false);
         }
         Edit::Clip(most) => clip(&mut next, *most),
+        Edit::PlainRecording(index) => {
+            let recording = &mut next.recordings[*index];
+            (recording.simultaneous, recording.mutable) = (false, false);
+        }
+        Edit::Unrecord(index) => {
+            let action = &mut next.actions[*index];
+            action.recording = None;
+            action.waits.clear();
+        }
     }
     if gone.is_empty() && next == *program {
         return None;
@@ -420,7 +451,9 @@ pub fn replay(program: &Program, gone: &Range<usize>) -> Program {
 fn moved(action: &ProgramAction, now: &[Option<usize>]) -> Option<ProgramAction> {
     let mut action = action.clone();
     action.waits = action.waits.iter().filter_map(|&of| now[of]).collect();
-    if let What::Unmap(of) | What::Wait(of) | What::Open(of) = &mut action.what {
+    if let What::Unmap(of) | What::Wait(of) | What::Open(of) | What::Update { of, .. } =
+        &mut action.what
+    {
         *of = now[*of]?;
     }
     let mut whole = true;

@@ -56,6 +56,10 @@ pub struct Stage<'a> {
     pub memories: Vec<Made>,
     /// The queues; null: not made yet, or released.
     pub queues: Vec<cl_command_queue>,
+    /// The command buffers; null: not made yet, or released.
+    pub recordings: Vec<cl_command_buffer_khr>,
+    /// The semaphores; null: released.
+    pub semaphores: Vec<cl_semaphore_khr>,
 }
 
 /// The bytes at an address.
@@ -149,7 +153,13 @@ impl<'a> Stage<'a> {
             program,
             memories: Vec::new(),
             queues: vec![null_mut(); program.queues.len()],
+            recordings: vec![null_mut(); program.recordings.len()],
+            semaphores: Vec::new(),
         };
+        for &device in &program.semaphores {
+            let made = stage.new_semaphore(device);
+            stage.semaphores.push(made);
+        }
         for (index, _) in from_start(&program.queues) {
             stage.new_queue(index);
         }
@@ -180,6 +190,83 @@ impl<'a> Stage<'a> {
             self.world.devices[queue.device],
             list.as_ptr()
         ));
+    }
+
+    /// Creates a semaphore for a device.
+    fn new_semaphore(&self, device: usize) -> cl_semaphore_khr {
+        let value = |number: u32| cl_semaphore_properties_khr::from(number);
+        let list = [
+            value(CL_SEMAPHORE_TYPE_KHR),
+            value(CL_SEMAPHORE_TYPE_BINARY_KHR),
+            value(CL_SEMAPHORE_DEVICE_HANDLE_LIST_KHR),
+            self.world.devices[device] as usize as cl_semaphore_properties_khr,
+            value(CL_SEMAPHORE_DEVICE_HANDLE_LIST_END_KHR),
+            0,
+        ];
+        let (context, mut code) = (self.world.context, 1);
+        let made = ext!(
+            self.world,
+            clCreateSemaphoreWithPropertiesKHR: clCreateSemaphoreWithPropertiesKHR_fn(
+                context, list.as_ptr(), &mut code
+            )
+        );
+        assert_eq!(code, 0, "clCreateSemaphoreWithPropertiesKHR");
+        made
+    }
+
+    /// Releases a semaphore, if it is there.
+    pub fn release_semaphore(&mut self, of: usize) {
+        let id = std::mem::replace(&mut self.semaphores[of], null_mut());
+        if !id.is_null() {
+            let code = ext!(self.world, clReleaseSemaphoreKHR: clReleaseSemaphoreKHR_fn(id));
+            assert_eq!(code, 0, "clReleaseSemaphoreKHR");
+        }
+    }
+
+    /// Creates a command buffer.
+    pub fn begin(&mut self, of: usize) {
+        let recording = &self.program.recordings[of];
+        let mut flags = 0;
+        if recording.simultaneous {
+            flags |= CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR;
+        }
+        if recording.mutable {
+            flags |= CL_COMMAND_BUFFER_MUTABLE_KHR;
+        }
+        let properties = [CL_COMMAND_BUFFER_FLAGS_KHR, flags, 0];
+        let queues: Vec<_> = recording.queues.iter().map(|&at| self.queues[at]).collect();
+        let (count, list, mut code) = (queues.len() as cl_uint, queues.as_ptr(), 1);
+        self.recordings[of] = ext!(
+            self.world,
+            clCreateCommandBufferKHR: clCreateCommandBufferKHR_fn(
+                count, list, properties.as_ptr(), &mut code
+            )
+        );
+        assert_eq!(code, 0, "clCreateCommandBufferKHR");
+    }
+
+    /// The first queue of a command buffer, by itself.
+    pub fn own_queue(&self, of: usize) -> cl_command_queue {
+        let mut queues: Vec<cl_command_queue> =
+            vec![null_mut(); self.program.recordings[of].queues.len()];
+        let (id, size) = (self.recordings[of], size_of_val(queues.as_slice()));
+        let (param, place) = (CL_COMMAND_BUFFER_QUEUES_KHR, queues.as_mut_ptr().cast());
+        let code = ext!(
+            self.world,
+            clGetCommandBufferInfoKHR: clGetCommandBufferInfoKHR_fn(id, param, size, place, null_mut())
+        );
+        assert_eq!(code, 0, "clGetCommandBufferInfoKHR");
+        queues[0]
+    }
+
+    /// Releases a command buffer, if it is there.
+    pub fn discard(&mut self, of: usize) {
+        let id = std::mem::replace(&mut self.recordings[of], null_mut());
+        if !id.is_null() {
+            let code =
+                ext!(self.world, clReleaseCommandBufferKHR: clReleaseCommandBufferKHR_fn(id));
+            assert_eq!(code, 0, "clReleaseCommandBufferKHR");
+        }
     }
 
     /// Everything of a memory but its memory objects.
@@ -333,6 +420,8 @@ fn from_start(queues: &[Queue]) -> impl Iterator<Item = (usize, &Queue)> {
 impl Drop for Stage<'_> {
     /// All commands are over.
     fn drop(&mut self) {
+        (0..self.recordings.len()).for_each(|of| self.discard(of));
+        (0..self.semaphores.len()).for_each(|of| self.release_semaphore(of));
         for index in 0..self.memories.len() {
             self.release(index);
             let made = &mut self.memories[index];

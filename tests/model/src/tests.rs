@@ -1,5 +1,7 @@
 //! Tests of the planner, the text and the shrinking, without a device.
 
+mod recorded;
+
 use crate::expect::{expected, initial};
 use crate::generate::{generate, Scope};
 use crate::parse;
@@ -55,6 +57,10 @@ fn scope() -> Scope {
             native: 3,
             beside: 1,
             doomed: true,
+            replays: true,
+            mutable: true,
+            several: true,
+            semaphores: true,
         },
         without: Vec::new(),
         with: Vec::new(),
@@ -74,7 +80,7 @@ fn programs(count: u64) -> impl Iterator<Item = Program> {
 
 /// Programs with all that is asked for by name.
 fn all_programs(count: u64) -> impl Iterator<Item = Program> {
-    let scope = scope_with("gates failures threads");
+    let scope = scope_with("gates failures threads replays semaphores");
     programs(count).chain((1..=count).map(move |seed| generate(seed, &scope)))
 }
 
@@ -439,7 +445,7 @@ fn the_host_waits_for_no_closed_gate() {
 
 #[test]
 fn gates_meet_all_kinds_of_actions() {
-    let scope = scope_with("gates failures threads");
+    let scope = scope_with("gates failures threads replays semaphores");
     let (mut promised, mut stuck, mut neither) = (0, 0, 0);
     for seed in 1..=400 {
         let program = generate(seed, &scope);

@@ -9,13 +9,22 @@
 //! 1 q0 write m1/0@0 m0@0 65536
 //! 2 q0 read m1/1@4096 m2@0 16x4:256:16 after 1 blocking event callback
 //! 3 check m2@0 64
+//! recording 0 queues 0 simultaneous mutable
+//! semaphore 0 device 0
+//! 4 begin 0
+//! 5 q0 record 0 fill m1/0@0 64 ab
+//! 6 q0 record 0 kernel m0@0 m1/0@0 words 16 add 5 spins 0 after 5
+//! 7 finalize 0
+//! 8 q0 replay 0 own 0 after 2
+//! 9 update 6 m0@0 m1/1@4096 words 8 add 7
+//! 10 q0 signal 0
 //! ```
 //! `m1/1@4096` is byte 4096 of memory 1 by its object 1, `m0@0` by its pointer, `m0@0^5` by the pointer that action 5
 //! mapped, `*m0@0` by a number that a kernel makes a pointer of. Rows are `bytes x rows : pitch : pitch`.
 
 use crate::program::{
-    Kind, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Queue, Shape, Side,
-    Thread, Usm, What,
+    Kind, MapHow, Memory, Misuse, Operand, Origin, Place, Program, ProgramAction, Queue, Recording,
+    Shape, Side, Thread, Usm, What,
 };
 use std::fmt::{Display, Formatter, Result};
 
@@ -64,6 +73,25 @@ impl Display for Queue {
         }
         if self.late {
             write!(out, " late")?;
+        }
+        Ok(())
+    }
+}
+
+/// Numbers with commas between.
+fn list(numbers: &[usize]) -> String {
+    let list: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    list.join(",")
+}
+
+impl Display for Recording {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        write!(out, "queues {}", list(&self.queues))?;
+        if self.simultaneous {
+            write!(out, " simultaneous")?;
+        }
+        if self.mutable {
+            write!(out, " mutable")?;
         }
         Ok(())
     }
@@ -158,6 +186,16 @@ impl What {
             Self::GateNative => "gate-native",
             Self::Open(_) => "open",
             Self::Doomed => "doomed",
+            Self::Begin(_) => "begin",
+            Self::Finalize(_) => "finalize",
+            Self::Replay { .. } => "replay",
+            Self::Update { .. } => "update",
+            Self::Discard(_) => "discard",
+            Self::Misuse(_, Misuse::Unfinalized) => "misuse-unfinalized",
+            Self::Misuse(_, Misuse::Point) => "misuse-point",
+            Self::Misuse(_, Misuse::Finalized) => "misuse-finalized",
+            Self::Signal(_) => "signal",
+            Self::Await(_) => "await",
             Self::Thread(Thread::Fresh) => "thread",
             Self::Thread(Thread::Local) => "thread-local",
             Self::Thread(Thread::Key) => "thread-key",
@@ -198,6 +236,20 @@ impl Display for What {
             | Self::GateNative
             | Self::Doomed
             | Self::Thread(_) => Ok(()),
+            Self::Replay { of, queues, own } => {
+                let how = if *own { "own" } else { "queues" };
+                write!(out, " {of} {how} {}", list(queues))
+            }
+            Self::Update {
+                of,
+                dst,
+                src,
+                words,
+                add,
+            } => write!(out, " {of} {dst} {src} words {words} add {add}"),
+            Self::Signal(semaphores) | Self::Await(semaphores) => {
+                write!(out, " {}", list(semaphores))
+            }
             Self::Store(place, size, number) => write!(out, " {place} {size} {number}"),
             Self::Check(place, size) => write!(out, " {place} {size}"),
             Self::Unmap(number)
@@ -210,6 +262,10 @@ impl Display for What {
             | Self::Flush(number)
             | Self::Finish(number)
             | Self::Open(number)
+            | Self::Begin(number)
+            | Self::Finalize(number)
+            | Self::Discard(number)
+            | Self::Misuse(number, _)
             | Self::Wait(number) => write!(out, " {number}"),
             Self::Gate(time) | Self::Refuse(time) | Self::Sleep(time) => write!(out, " {time}"),
         }
@@ -221,10 +277,12 @@ impl Display for ProgramAction {
         if self.what.is_command() {
             write!(out, "q{} ", self.queue)?;
         }
+        if let Some(of) = self.recording {
+            write!(out, "record {of} ")?;
+        }
         write!(out, "{}", self.what)?;
         if !self.waits.is_empty() {
-            let list: Vec<String> = self.waits.iter().map(usize::to_string).collect();
-            write!(out, " after {}", list.join(","))?;
+            write!(out, " after {}", list(&self.waits))?;
         }
         for (set, name) in [
             (self.blocking, "blocking"),
@@ -250,6 +308,12 @@ impl Display for Program {
         }
         for (index, queue) in self.queues.iter().enumerate() {
             writeln!(out, "queue {index} {queue}")?;
+        }
+        for (index, recording) in self.recordings.iter().enumerate() {
+            writeln!(out, "recording {index} {recording}")?;
+        }
+        for (index, device) in self.semaphores.iter().enumerate() {
+            writeln!(out, "semaphore {index} device {device}")?;
         }
         for (index, action) in self.actions.iter().enumerate() {
             writeln!(out, "{index} {action}")?;

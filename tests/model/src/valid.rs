@@ -1,10 +1,25 @@
 //! Whether an action makes sense by itself: what it names exists at that time and has the bytes that are asked for.
 
+mod recorded;
+
 use crate::access::meet;
 use crate::program::{
     Kind, MapHow, Memory, Operand, Place, Program, ProgramAction, Shape, Side, Usm, What, MOST,
 };
 use std::ops::Range;
+
+/// The state of a command buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Not created yet.
+    New,
+    /// Commands are recorded.
+    Recording,
+    /// Ready to be enqueued.
+    Finalized,
+    /// Released.
+    Gone,
+}
 
 /// The objects that exist after the actions so far.
 #[derive(Debug, Clone)]
@@ -19,6 +34,8 @@ pub struct State {
     pub open: Vec<usize>,
     /// Gates that are closed.
     pub closed: Vec<usize>,
+    /// The command buffers.
+    pub recordings: Vec<Phase>,
 }
 
 type Verdict = Result<(), &'static str>;
@@ -39,6 +56,15 @@ fn fits_pattern(at: usize, size: usize, pattern: usize) -> bool {
         && size % pattern == 0
 }
 
+/// An action has an event.
+fn is_event(program: &Program, of: usize) -> bool {
+    program.actions.get(of).is_some_and(|one| match one.what {
+        What::Gate(_) | What::Refuse(_) | What::Hold => true,
+        // A call that fails gives no event.
+        _ => one.is_command() && !(one.blocking && program.fails(of)),
+    })
+}
+
 impl State {
     /// Before the first action.
     pub fn new(program: &Program) -> Self {
@@ -51,6 +77,7 @@ impl State {
             memories: vec![true; program.memories.len()],
             open: Vec::new(),
             closed: Vec::new(),
+            recordings: vec![Phase::New; program.recordings.len()],
         }
     }
 
@@ -64,6 +91,9 @@ impl State {
             What::Release(memory) => self.objects[memory] = false,
             What::NewQueue(queue) => self.queues[queue] = true,
             What::EndQueue(queue) => self.queues[queue] = false,
+            What::Begin(of) => self.recordings[of] = Phase::Recording,
+            What::Finalize(of) => self.recordings[of] = Phase::Finalized,
+            What::Discard(of) => self.recordings[of] = Phase::Gone,
             What::Open(gate) => self.closed.retain(|closed| *closed != gate),
             _ if action.what.is_gate() => self.closed.push(index),
             _ => {}
@@ -237,13 +267,7 @@ impl State {
     pub fn check(&self, program: &Program, action: &ProgramAction) -> Verdict {
         let index = program.actions.len();
         check(index < MOST, "too many actions")?;
-        let events = |of: &usize| {
-            program.actions.get(*of).is_some_and(|one| match one.what {
-                What::Gate(_) | What::Refuse(_) | What::Hold => true,
-                // A call that fails gives no event.
-                _ => one.what.is_command() && !(one.blocking && program.fails(*of)),
-            })
-        };
+        let events = |of: &usize| is_event(program, *of);
         // Whether what follows comes behind one that fails is not said.
         let fence = matches!(action.what, What::Marker | What::Barrier);
         let gate = action.what.is_gate_of_device();
@@ -251,10 +275,16 @@ impl State {
             !(fence || gate) || !program.would_fail(action),
             "a fence or gate that fails",
         )?;
-        check(action.waits.iter().all(events), "not an event")?;
-        if action.what.is_command() {
-            let there = self.queues.get(action.queue) == Some(&true);
-            check(there, "the queue does not exist now")?;
+        if let Some(of) = action.recording {
+            self.recorded(program, of, action)?;
+        } else if action.what.is_command() {
+            check(action.waits.iter().all(events), "not an event")?;
+            let own = matches!(action.what, What::Replay { own: true, .. });
+            let there = |lane: &usize| own || self.queues.get(*lane) == Some(&true);
+            check(
+                action.lanes().iter().all(there),
+                "the queue does not exist now",
+            )?;
         } else {
             check(
                 action.waits.is_empty() && !action.event && !action.callback,
@@ -262,7 +292,13 @@ impl State {
             )?;
         }
         check(!action.blocking || action.what.can_block(), "cannot block")?;
+        self.command(program, action)
+    }
+
+    /// The same of what it does.
+    fn command(&self, program: &Program, action: &ProgramAction) -> Verdict {
         let memory_exists = |of: usize| check(of < program.memories.len(), "no such memory");
+        let events = |of: &usize| is_event(program, *of);
         match &action.what {
             What::Read(..) => self.transfer(program, action, true),
             What::Write(..) => self.transfer(program, action, false),
@@ -329,6 +365,10 @@ impl State {
                 let fits = kind.is_svm() && self.memories[*memory] && !self.objects[*memory];
                 let made = !program.memories[*memory].late || !kind.is_object();
                 check(fits && made, "cannot be freed")?;
+                check(
+                    !self.is_recorded(program, *memory, false),
+                    "a command buffer uses it",
+                )?;
                 check(!self.has_map(program, *memory), "mapped")
             }
             What::Create(memory) => {
@@ -340,6 +380,10 @@ impl State {
             What::Release(memory) => {
                 memory_exists(*memory)?;
                 check(self.objects[*memory], "the object does not exist now")?;
+                check(
+                    !self.is_recorded(program, *memory, true),
+                    "an argument of a recorded kernel",
+                )?;
                 check(!self.has_map(program, *memory), "mapped")
             }
             What::NewQueue(queue) => {
@@ -378,6 +422,33 @@ impl State {
                     one.what.is_gate_of_device() && device(one.queue) == device(action.queue)
                 });
                 check(!other, "the device is occupied")
+            }
+            What::Begin(_)
+            | What::Finalize(_)
+            | What::Discard(_)
+            | What::Misuse(..)
+            | What::Update { .. } => self.call(program, action),
+            What::Replay { of, queues, own } => self.replay(program, action, *of, queues, *own),
+            What::Signal(list) | What::Await(list) => {
+                let distinct = (1..list.len()).all(|at| !list[..at].contains(&list[at]));
+                let device = program.queues[action.queue].device;
+                let fits = |of: &usize| program.semaphores.get(*of) == Some(&device);
+                let fits = !list.is_empty() && distinct && list.iter().all(fits);
+                check(fits, "not semaphores of this device")?;
+                let end = program.actions.len();
+                let signalled = |of: &usize| program.signal(*of, end).is_some();
+                match action.what {
+                    What::Signal(_) => check(!list.iter().any(signalled), "signalled already"),
+                    _ => {
+                        // The signal may be taken or not.
+                        let fails = |&of: &usize| program.fails(of);
+                        check(
+                            !action.waits.iter().any(fails),
+                            "a wait that fails otherwise",
+                        )?;
+                        check(list.iter().all(signalled), "nobody signals it")
+                    }
+                }
             }
             What::Marker
             | What::Barrier

@@ -35,6 +35,14 @@ pub struct Caps {
     pub beside: u128,
     /// Launches fail for want of memory.
     pub doomed: bool,
+    /// Command buffers, with simultaneous use.
+    pub replays: bool,
+    /// Command buffers that are updated.
+    pub mutable: bool,
+    /// Command buffers of several queues.
+    pub several: bool,
+    /// Semaphores.
+    pub semaphores: bool,
 }
 
 impl Caps {
@@ -50,6 +58,10 @@ impl Caps {
             self.images,
             self.gates,
             self.doomed,
+            self.replays,
+            self.mutable,
+            self.several,
+            self.semaphores,
         ];
         let flags = flags.map(|flag| if flag { "1" } else { "0" }).join(" ");
         let (devices, align) = (self.devices, self.align);
@@ -62,7 +74,7 @@ impl Caps {
             .split_whitespace()
             .map(|word| word.parse().ok())
             .collect();
-        let &[devices, align, coarse, fine, system, host, device, shared, images, gates, doomed, native, beside] =
+        let &[devices, align, coarse, fine, system, host, device, shared, images, gates, doomed, replays, mutable, several, semaphores, native, beside] =
             numbers?.as_slice()
         else {
             return None;
@@ -79,6 +91,10 @@ impl Caps {
             native,
             beside,
             doomed: doomed == 1,
+            replays: replays == 1,
+            mutable: mutable == 1,
+            several: several == 1,
+            semaphores: semaphores == 1,
         })
     }
 }
@@ -251,7 +267,8 @@ fn common(context: cl_context, devices: &[cl_device_id]) -> Caps {
         let param = CL_DEVICE_MEM_BASE_ADDR_ALIGN;
         info_value!(cl_uint, clGetDeviceInfo(device), param) as usize / 8
     };
-    let usm = all(&|device| has(device, "cl_intel_unified_shared_memory"));
+    let extension = |name: &str| all(&|device| has(device, name));
+    let usm = extension("cl_intel_unified_shared_memory");
     let usm = [
         CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
         CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
@@ -278,6 +295,10 @@ fn common(context: cl_context, devices: &[cl_device_id]) -> Caps {
         }),
         // Whose kernels have their private memory from the process.
         doomed: cfg!(target_os = "linux") && all(&runs_native_kernels),
+        replays: extension("cl_khr_command_buffer"),
+        mutable: extension("cl_khr_command_buffer_mutable_dispatch"),
+        several: extension("cl_khr_command_buffer_multi_device"),
+        semaphores: extension("cl_khr_semaphore"),
     }
 }
 

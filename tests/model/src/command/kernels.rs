@@ -16,24 +16,9 @@ impl Run<'_> {
         words: usize,
         numbers: [u32; 2],
     ) -> cl_int {
-        let letter = |operand: Operand| match operand {
-            Operand::Number(_) => "N",
-            Operand::Object(side) if self.pitch(side).is_some() => "I",
-            _ => "P",
-        };
-        let name = format!("{}{}", letter(dst), letter(src));
-        // A kernel keeps the pointers that are declared to it.
-        let own = name.contains('N').then(|| self.world.new_kernel(&name));
-        let kernel = own.or_else(|| self.world.kernel(&name));
-        let Some(kernel) = kernel else {
+        let Some((kernel, own)) = self.prepared(dst, src, numbers) else {
             return CL_INVALID_KERNEL;
         };
-        self.operand(kernel, 0, dst);
-        self.operand(kernel, 3, src);
-        self.tell(kernel, &[dst, src]);
-        for (index, number) in [6, 7].into_iter().zip(numbers) {
-            ok!(clSetKernelArg(kernel, index, 4, (&raw const number).cast()));
-        }
         let code = call!(clEnqueueNDRangeKernel(
             call.queue,
             kernel,
@@ -45,15 +30,52 @@ impl Run<'_> {
             call.list,
             call.event
         ));
-        if let Some(kernel) = own {
+        if own {
             ok!(clReleaseKernel(kernel));
         }
         code
     }
 
+    /// A kernel with its arguments, and whether the caller releases it.
+    pub(super) fn prepared(
+        &self,
+        dst: Operand,
+        src: Operand,
+        numbers: [u32; 2],
+    ) -> Option<(cl_kernel, bool)> {
+        let letter = |operand: Operand| match operand {
+            Operand::Number(_) => "N",
+            Operand::Object(side) if self.pitch(side).is_some() => "I",
+            _ => "P",
+        };
+        let name = format!("{}{}", letter(dst), letter(src));
+        // A kernel keeps the pointers that are declared to it.
+        let own = name.contains('N').then(|| self.world.new_kernel(&name));
+        let kernel = own.or_else(|| self.world.kernel(&name))?;
+        self.operand(kernel, 0, dst);
+        self.operand(kernel, 3, src);
+        self.tell(kernel, &[dst, src]);
+        for (index, number) in [6, 7].into_iter().zip(numbers) {
+            ok!(clSetKernelArg(kernel, index, 4, (&raw const number).cast()));
+        }
+        Some((kernel, own.is_some()))
+    }
+
+    /// The two numbers behind an operand: the width of an image and its first row; 0 and the first word of a buffer.
+    pub(super) fn numbers(&self, operand: Operand) -> [u32; 2] {
+        let Operand::Object(side) = operand else {
+            return [0; 2];
+        };
+        let offset = self.offset(side);
+        match self.pitch(side) {
+            Some(pitch) => [(pitch / 4) as u32, (offset / pitch) as u32],
+            None => [0, (offset / 4) as u32],
+        }
+    }
+
     /// Sets an operand, and the two numbers behind it.
     fn operand(&self, kernel: cl_kernel, index: cl_uint, operand: Operand) {
-        let mut numbers = [0u32; 2];
+        let numbers = self.numbers(operand);
         match operand {
             Operand::Object(side) => {
                 let object = self.object(side);
@@ -64,11 +86,6 @@ impl Run<'_> {
                     size,
                     (&raw const object).cast()
                 ));
-                let offset = self.offset(side);
-                numbers = match self.pitch(side) {
-                    Some(pitch) => [(pitch / 4) as u32, (offset / pitch) as u32],
-                    None => [0, (offset / 4) as u32],
-                };
             }
             Operand::Pointer(place) => {
                 let pointer = self.pointer(place).cast_const();

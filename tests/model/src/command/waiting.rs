@@ -4,7 +4,7 @@ use super::Call;
 use crate::run::Run;
 use crate::watch::Key;
 use pumice_tests::sys::*;
-use pumice_tests::{call, create, ok};
+use pumice_tests::{call, ok};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,20 +63,8 @@ impl Run<'_> {
     /// The launch that fails; where its call does, a user event that has failed stands for it.
     pub(super) fn doomed(&self, call: Call) -> cl_int {
         let failing = self.world.failing();
-        match self.launch(call, failing.kernel, &failing.group, &failing.group) {
-            code @ (CL_MEM_OBJECT_ALLOCATION_FAILURE
-            | CL_OUT_OF_RESOURCES
-            | CL_OUT_OF_HOST_MEMORY) => {
-                if !call.event.is_null() {
-                    let event = create!(clCreateUserEvent(self.world.context));
-                    ok!(clSetUserEventStatus(event, code));
-                    // SAFETY: a place of the caller.
-                    unsafe { *call.event = event };
-                }
-                CL_SUCCESS
-            }
-            code => code,
-        }
+        let code = self.launch(call, failing.kernel, &failing.group, &failing.group);
+        self.failed(call, code)
     }
 
     fn launch(

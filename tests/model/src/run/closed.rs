@@ -57,7 +57,7 @@ impl Run<'_> {
         let actions = self.planner.program().actions.len();
         for index in 0..actions.min(self.events.len()) {
             let event = self.events[index];
-            if event.is_null() || !self.program.actions[index].what.is_command() {
+            if event.is_null() || !self.program.actions[index].is_command() {
                 continue;
             }
             let fails = self.program.fails(index);
@@ -90,6 +90,7 @@ impl Run<'_> {
                 }
             }
         }
+        self.check_payloads(by)?;
         let bytes = self
             .program
             .memories
@@ -102,5 +103,27 @@ impl Run<'_> {
             true => Err(format!("{more} bytes of memory more {gates}")),
             false => Ok(()),
         }
+    }
+
+    /// A semaphore is signalled once its signal is over, unless a wait is there to take it.
+    fn check_payloads(&self, by: usize) -> Result<(), String> {
+        let promises = self.planner.promises();
+        let actions = self.planner.program().actions.len();
+        for of in 0..self.program.semaphores.len() {
+            let signal = self.program.signal(of, actions);
+            let Some(signal) = signal.filter(|_| !self.stage.semaphores[of].is_null()) else {
+                continue;
+            };
+            let payload = || self.watched(by, || self.payload(of));
+            let over = promises.promised(signal) && !self.program.fails(signal);
+            if over && !self.soon(|| payload() == 1) {
+                return Err(format!("semaphore {of} is not signalled, by action {by}"));
+            }
+            let late = || self.watch.as_ref().and_then(|watch| watch.late());
+            if promises.stuck(signal) && payload() != 0 && late().is_none() {
+                return Err(format!("semaphore {of} is signalled early, by action {by}"));
+            }
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,593 @@
+//! Command buffers: what is recorded, enqueued and updated; and semaphores.
+
+use super::{texel, Call};
+use crate::program::{Misuse, Operand, ProgramAction, Shape, Side, What};
+use crate::run::Run;
+use pumice_tests::sys::*;
+use pumice_tests::{code_name, create, ext, info_value, ok};
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+/// The arguments that every call which records a command has.
+#[derive(Clone, Copy)]
+struct Record {
+    buffer: cl_command_buffer_khr,
+    queue: cl_command_queue,
+    count: cl_uint,
+    list: *const cl_sync_point_khr,
+    point: *mut cl_sync_point_khr,
+}
+
+/// Kernels that are updated get other arguments and another size.
+const UPDATABLE: [cl_command_properties_khr; 3] = [
+    CL_MUTABLE_DISPATCH_UPDATABLE_FIELDS_KHR,
+    CL_MUTABLE_DISPATCH_GLOBAL_SIZE_KHR | CL_MUTABLE_DISPATCH_ARGUMENTS_KHR,
+    0,
+];
+
+fn expect(what: &str, code: cl_int, wanted: cl_int) -> Result<(), String> {
+    match code == wanted {
+        true => Ok(()),
+        false => Err(format!(
+            "{what} of a command buffer gave {}, not {}",
+            code_name(code),
+            code_name(wanted)
+        )),
+    }
+}
+
+impl Run<'_> {
+    /// Records the command of an action. Its result.
+    pub(crate) fn record(&mut self, index: usize, of: usize) -> cl_int {
+        let program = self.program;
+        let action = &program.actions[index];
+        let list: Vec<cl_sync_point_khr> = action.waits.iter().map(|&of| self.points[of]).collect();
+        // The only queue may be left out.
+        let unnamed = program.recordings[of].queues.len() == 1 && index % 2 == 0;
+        let mut point = 0;
+        let to = Record {
+            buffer: self.stage.recordings[of],
+            queue: match unnamed {
+                true => null_mut(),
+                false => self.stage.queues[action.queue],
+            },
+            count: list.len() as cl_uint,
+            list: match list.is_empty() {
+                true => null(),
+                false => list.as_ptr(),
+            },
+            point: &raw mut point,
+        };
+        let code = match &action.what {
+            What::Kernel { .. } | What::Doomed => self.record_kernel(to, index, of),
+            What::Copy(src, dst, shape) => self.record_copy(to, *src, *dst, shape),
+            What::Fill(side, size, pattern) => self.record_fill(to, *side, *size, pattern),
+            What::Memcpy(dst, src, size, _) => {
+                let (to_, from) = (self.pointer(*dst), self.pointer(*src).cast_const());
+                let Record {
+                    buffer,
+                    queue,
+                    count,
+                    list,
+                    point,
+                } = to;
+                ext!(
+                    self.world,
+                    clCommandSVMMemcpyKHR: clCommandSVMMemcpyKHR_fn(
+                        buffer, queue, null(), to_, from, *size, count, list, point, null_mut()
+                    )
+                )
+            }
+            What::MemFill(place, size, pattern) => {
+                let (pointer, length) = (self.pointer(*place), pattern.len());
+                let pattern = pattern.as_ptr().cast();
+                let Record {
+                    buffer,
+                    queue,
+                    count,
+                    list,
+                    point,
+                } = to;
+                ext!(
+                    self.world,
+                    clCommandSVMMemFillKHR: clCommandSVMMemFillKHR_fn(
+                        buffer, queue, null(), pointer, pattern, length, *size, count, list, point,
+                        null_mut()
+                    )
+                )
+            }
+            What::Barrier => self.record_barrier(to),
+            _ => CL_INVALID_OPERATION,
+        };
+        self.points[index] = point;
+        code
+    }
+
+    fn record_barrier(&self, to: Record) -> cl_int {
+        let Record {
+            buffer,
+            queue,
+            count,
+            list,
+            point,
+        } = to;
+        ext!(
+            self.world,
+            clCommandBarrierWithWaitListKHR: clCommandBarrierWithWaitListKHR_fn(
+                buffer, queue, null(), count, list, point, null_mut()
+            )
+        )
+    }
+
+    fn record_kernel(&mut self, to: Record, index: usize, of: usize) -> cl_int {
+        let mutable = self.program.recordings[of].mutable;
+        let mut handle: cl_mutable_command_khr = null_mut();
+        let group;
+        let (kernel, words, local, own) = match &self.program.actions[index].what {
+            What::Kernel {
+                dst,
+                src,
+                words,
+                add,
+                spins,
+            } => {
+                let Some((kernel, own)) = self.prepared(*dst, *src, [*add, *spins as u32]) else {
+                    return CL_INVALID_KERNEL;
+                };
+                (kernel, *words, null(), own)
+            }
+            _ => {
+                let failing = self.world.failing();
+                group = failing.group;
+                (failing.kernel, group, &raw const group, false)
+            }
+        };
+        let Record {
+            buffer,
+            queue,
+            count,
+            list,
+            point,
+        } = to;
+        let properties = match mutable {
+            true => UPDATABLE.as_ptr(),
+            false => null(),
+        };
+        let place = match mutable {
+            true => &raw mut handle,
+            false => null_mut(),
+        };
+        let code = ext!(
+            self.world,
+            clCommandNDRangeKernelKHR: clCommandNDRangeKernelKHR_fn(
+                buffer, queue, properties, kernel, 1, null(), &words, local, count, list, point, place
+            )
+        );
+        if own {
+            ok!(clReleaseKernel(kernel));
+        }
+        self.handles[index] = handle;
+        code
+    }
+
+    fn record_copy(&self, to: Record, src: Side, dst: Side, shape: &Shape) -> cl_int {
+        let Record {
+            buffer,
+            queue,
+            count,
+            list,
+            point,
+        } = to;
+        let (from, into) = (self.object(src), self.object(dst));
+        let (from_at, into_at) = (self.offset(src), self.offset(dst));
+        let (none, nobody) = (null(), null_mut());
+        let texels = [shape.row / 4, shape.rows, 1];
+        let region = texels.as_ptr();
+        match (self.pitch(src), self.pitch(dst)) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (texel(from_at, a), texel(into_at, b));
+                let (a, b) = (a.as_ptr(), b.as_ptr());
+                ext!(
+                    self.world,
+                    clCommandCopyImageKHR: clCommandCopyImageKHR_fn(
+                        buffer, queue, none, from, into, a, b, region, count, list, point, nobody
+                    )
+                )
+            }
+            (Some(a), None) => {
+                let origin = texel(from_at, a);
+                let origin = origin.as_ptr();
+                ext!(
+                    self.world,
+                    clCommandCopyImageToBufferKHR: clCommandCopyImageToBufferKHR_fn(
+                        buffer, queue, none, from, into, origin, region, into_at, count, list, point,
+                        nobody
+                    )
+                )
+            }
+            (None, Some(b)) => {
+                let origin = texel(into_at, b);
+                let origin = origin.as_ptr();
+                ext!(
+                    self.world,
+                    clCommandCopyBufferToImageKHR: clCommandCopyBufferToImageKHR_fn(
+                        buffer, queue, none, from, into, from_at, origin, region, count, list, point,
+                        nobody
+                    )
+                )
+            }
+            (None, None) if shape.rows == 1 => ext!(
+                self.world,
+                clCommandCopyBufferKHR: clCommandCopyBufferKHR_fn(
+                    buffer, queue, none, from, into, from_at, into_at, shape.row, count, list, point,
+                    nobody
+                )
+            ),
+            (None, None) => {
+                let region = [shape.row, shape.rows, 1];
+                let (a, b, region) = ([from_at, 0, 0], [into_at, 0, 0], region.as_ptr());
+                let (a, b, first, second) = (a.as_ptr(), b.as_ptr(), shape.first, shape.second);
+                ext!(
+                    self.world,
+                    clCommandCopyBufferRectKHR: clCommandCopyBufferRectKHR_fn(
+                        buffer, queue, none, from, into, a, b, region, first, 0, second, 0, count,
+                        list, point, nobody
+                    )
+                )
+            }
+        }
+    }
+
+    fn record_fill(&self, to: Record, side: Side, size: usize, pattern: &[u8]) -> cl_int {
+        let Record {
+            buffer,
+            queue,
+            count,
+            list,
+            point,
+        } = to;
+        let (object, at) = (self.object(side), self.offset(side));
+        if let Some(pitch) = self.pitch(side) {
+            let mut color = [0u32; 4];
+            if let Ok(word) = pattern.try_into() {
+                color[0] = u32::from_le_bytes(word);
+            }
+            let (origin, region) = (texel(at, pitch), [pitch / 4, size / pitch, 1]);
+            let (color, origin, region) = (color.as_ptr().cast(), origin.as_ptr(), region.as_ptr());
+            return ext!(
+                self.world,
+                clCommandFillImageKHR: clCommandFillImageKHR_fn(
+                    buffer, queue, null(), object, color, origin, region, count, list, point,
+                    null_mut()
+                )
+            );
+        }
+        let (pattern, length) = (pattern.as_ptr().cast(), pattern.len());
+        ext!(
+            self.world,
+            clCommandFillBufferKHR: clCommandFillBufferKHR_fn(
+                buffer, queue, null(), object, pattern, length, at, size, count, list, point,
+                null_mut()
+            )
+        )
+    }
+
+    /// Enqueues a command buffer.
+    pub(super) fn replay(&self, call: Call, action: &ProgramAction) -> cl_int {
+        let What::Replay { of, queues, own } = &action.what else {
+            return CL_INVALID_OPERATION;
+        };
+        let mut queues: Vec<_> = queues.iter().map(|&at| self.stage.queues[at]).collect();
+        let (count, list) = match own {
+            true => (0, null_mut()),
+            false => (queues.len() as cl_uint, queues.as_mut_ptr()),
+        };
+        let code = ext!(
+            self.world,
+            clEnqueueCommandBufferKHR: clEnqueueCommandBufferKHR_fn(
+                count, list, self.stage.recordings[*of], call.count, call.list, call.event
+            )
+        );
+        match self.program.breaks(action) {
+            true => self.failed(call, code),
+            false => code,
+        }
+    }
+
+    /// Makes a call for a command buffer that enqueues nothing, and checks the state afterwards.
+    pub(crate) fn call_recording(&mut self, index: usize) -> Result<(), String> {
+        let action = &self.program.actions[index];
+        let (of, state) = match &action.what {
+            What::Begin(of) => {
+                self.stage.begin(*of);
+                (*of, CL_COMMAND_BUFFER_STATE_RECORDING_KHR)
+            }
+            What::Finalize(of) => {
+                expect("finalizing", self.finalize(*of), 0)?;
+                (*of, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR)
+            }
+            What::Update { of, .. } => {
+                let recording = self.program.actions[*of].recording.unwrap_or_default();
+                expect("an update", self.update(recording, &action.what), 0)?;
+                (recording, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR)
+            }
+            What::Misuse(of, how) => {
+                self.misuse(index, *of, *how)?;
+                let state = match how {
+                    Misuse::Finalized => CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR,
+                    _ => CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
+                };
+                (*of, state)
+            }
+            What::Discard(of) => {
+                let id = self.stage.recordings[*of];
+                let code =
+                    ext!(self.world, clRetainCommandBufferKHR: clRetainCommandBufferKHR_fn(id));
+                expect("retaining", code, 0)?;
+                let references = self.about(*of, CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR);
+                let code =
+                    ext!(self.world, clReleaseCommandBufferKHR: clReleaseCommandBufferKHR_fn(id));
+                expect("releasing", code, 0)?;
+                self.stage.discard(*of);
+                return match references {
+                    2 => Ok(()),
+                    other => Err(format!("a command buffer has {other} references, not 2")),
+                };
+            }
+            _ => return Ok(()),
+        };
+        let queues = self.program.recordings[of].queues.len() as u32;
+        let seen = [
+            CL_COMMAND_BUFFER_STATE_KHR,
+            CL_COMMAND_BUFFER_NUM_QUEUES_KHR,
+            CL_COMMAND_BUFFER_REFERENCE_COUNT_KHR,
+        ]
+        .map(|param| self.about(of, param));
+        match seen == [state, queues, 1] {
+            true => Ok(()),
+            false => Err(format!(
+                "a command buffer has state, queues and references {seen:?}, not {:?}",
+                [state, queues, 1]
+            )),
+        }
+    }
+
+    fn about(&self, of: usize, param: cl_command_buffer_info_khr) -> cl_uint {
+        let mut value: cl_uint = 0;
+        let (id, place) = (self.stage.recordings[of], (&raw mut value).cast());
+        let code = ext!(
+            self.world,
+            clGetCommandBufferInfoKHR: clGetCommandBufferInfoKHR_fn(id, param, 4, place, null_mut())
+        );
+        assert_eq!(code, 0, "clGetCommandBufferInfoKHR");
+        value
+    }
+
+    fn finalize(&self, of: usize) -> cl_int {
+        let id = self.stage.recordings[of];
+        ext!(self.world, clFinalizeCommandBufferKHR: clFinalizeCommandBufferKHR_fn(id))
+    }
+
+    /// Calls that have to fail.
+    fn misuse(&self, index: usize, of: usize, how: Misuse) -> Result<(), String> {
+        let id = self.stage.recordings[of];
+        let (mut point, bad) = (0, self.program.recorded(of, index).len() as u32 + 1);
+        let mut barrier = Record {
+            buffer: id,
+            queue: match self.program.recordings[of].queues.len() {
+                1 => null_mut(),
+                _ => self.stage.own_queue(of),
+            },
+            count: 0,
+            list: null(),
+            point: &raw mut point,
+        };
+        match how {
+            Misuse::Unfinalized => {
+                let code = ext!(
+                    self.world,
+                    clEnqueueCommandBufferKHR: clEnqueueCommandBufferKHR_fn(
+                        0, null_mut(), id, 0, null(), null_mut()
+                    )
+                );
+                expect("enqueueing", code, CL_INVALID_OPERATION)?;
+                let nothing = ext!(
+                    self.world,
+                    clUpdateMutableCommandsKHR: clUpdateMutableCommandsKHR_fn(
+                        id, 0, null(), null_mut()
+                    )
+                );
+                expect("an update", nothing, CL_INVALID_OPERATION)
+            }
+            Misuse::Point => {
+                (barrier.count, barrier.list) = (1, &raw const bad);
+                let code = self.record_barrier(barrier);
+                expect("recording", code, CL_INVALID_SYNC_POINT_WAIT_LIST_KHR)
+            }
+            Misuse::Finalized => {
+                let code = self.record_barrier(barrier);
+                expect("recording", code, CL_INVALID_OPERATION)?;
+                expect("finalizing", self.finalize(of), CL_INVALID_OPERATION)
+            }
+        }
+    }
+
+    fn update(&self, recording: usize, what: &What) -> cl_int {
+        let What::Update {
+            of,
+            dst,
+            src,
+            words,
+            add,
+        } = what
+        else {
+            return CL_INVALID_OPERATION;
+        };
+        fn argument<T>(index: cl_uint, value: &T) -> cl_mutable_dispatch_arg_khr {
+            cl_mutable_dispatch_arg_khr {
+                arg_index: index,
+                arg_size: size_of::<T>(),
+                arg_value: (&raw const *value).cast(),
+            }
+        }
+        let sides = [*dst, *src].map(|operand| match operand {
+            Operand::Object(side) => (self.object(side), self.numbers(operand)),
+            _ => (null_mut(), self.numbers(operand)),
+        });
+        let (mut args, mut pointers) = (vec![argument(6, add)], Vec::new());
+        for (number, operand) in [dst, src].into_iter().enumerate() {
+            let (first, (object, numbers)) = (3 * number as cl_uint, &sides[number]);
+            match operand {
+                Operand::Pointer(place) => pointers.push(cl_mutable_dispatch_arg_khr {
+                    arg_index: first,
+                    arg_size: 0,
+                    arg_value: self.pointer(*place),
+                }),
+                _ => args.push(argument(first, object)),
+            }
+            args.push(argument(first + 1, &numbers[0]));
+            args.push(argument(first + 2, &numbers[1]));
+        }
+        let config = cl_mutable_dispatch_config_khr {
+            command: self.handles[*of],
+            num_args: args.len() as cl_uint,
+            num_svm_args: pointers.len() as cl_uint,
+            num_exec_infos: 0,
+            work_dim: 1,
+            arg_list: args.as_ptr(),
+            arg_svm_list: match pointers.is_empty() {
+                true => null(),
+                false => pointers.as_ptr(),
+            },
+            exec_info_list: null(),
+            global_work_offset: null(),
+            global_work_size: words,
+            local_work_size: null(),
+        };
+        let kind = CL_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG_KHR;
+        let mut list: *const c_void = (&raw const config).cast();
+        ext!(
+            self.world,
+            clUpdateMutableCommandsKHR: clUpdateMutableCommandsKHR_fn(
+                self.stage.recordings[recording], 1, &kind, &mut list
+            )
+        )
+    }
+
+    /// Enqueues a signal of semaphores, or a wait for them. Where something that it waits for has failed already the call may
+    /// fail; a user event stands for the command then.
+    pub(super) fn semaphores(
+        &mut self,
+        call: Call,
+        index: usize,
+        semaphores: &[usize],
+        signal: bool,
+    ) -> cl_int {
+        let program = self.program;
+        let refused = |of: &usize| {
+            !signal
+                && program
+                    .signal(*of, index)
+                    .is_some_and(|at| self.refused[at])
+        };
+        let (gone, there): (Vec<usize>, Vec<usize>) = semaphores.iter().partition(|of| refused(of));
+        let list: Vec<_> = there.iter().map(|&of| self.stage.semaphores[of]).collect();
+        let Call {
+            queue,
+            count,
+            list: waits,
+            event,
+            ..
+        } = call;
+        let (number, place) = (list.len() as cl_uint, list.as_ptr());
+        let code = match signal {
+            _ if there.is_empty() => CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+            true => ext!(
+                self.world,
+                clEnqueueSignalSemaphoresKHR: clEnqueueSignalSemaphoresKHR_fn(
+                    queue, number, place, null(), count, waits, event
+                )
+            ),
+            false => ext!(
+                self.world,
+                clEnqueueWaitSemaphoresKHR: clEnqueueWaitSemaphoresKHR_fn(
+                    queue, number, place, null(), count, waits, event
+                )
+            ),
+        };
+        let failed = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+        if program.fails(index) && (code == failed || !gone.is_empty()) {
+            self.refused[index] = code == failed;
+            if !event.is_null() {
+                // SAFETY: a place of the caller.
+                let made = unsafe { *event };
+                if !made.is_null() {
+                    ok!(clReleaseEvent(made));
+                }
+            }
+            return self.failed(call, CL_OUT_OF_RESOURCES);
+        }
+        code
+    }
+
+    /// Checks what an event says of its command.
+    pub(crate) fn check_kind(&self, index: usize) -> Result<(), String> {
+        let event = self.events[index];
+        let action = &self.program.actions[index];
+        let wanted = match action.what {
+            What::Replay { .. } => CL_COMMAND_COMMAND_BUFFER_KHR,
+            What::Signal(_) => CL_COMMAND_SEMAPHORE_SIGNAL_KHR,
+            What::Await(_) => CL_COMMAND_SEMAPHORE_WAIT_KHR,
+            _ => return Ok(()),
+        };
+        if event.is_null() || self.program.fails(index) {
+            return Ok(());
+        }
+        let kind = info_value!(cl_uint, clGetEventInfo(event), CL_EVENT_COMMAND_TYPE);
+        match kind == wanted {
+            true => Ok(()),
+            false => Err(format!(
+                "action {index}: its event is of a command {kind:#x}"
+            )),
+        }
+    }
+
+    /// Releases the semaphores that are not used any more, where the seed has it: commands may still wait.
+    pub(crate) fn release_semaphores(&mut self, index: usize) {
+        let program = self.program;
+        for of in 0..program.semaphores.len() {
+            let last = program.last_use(of, usize::MAX).map(|(at, _)| at);
+            if last == Some(index) && program.seed >> of & 1 == 1 {
+                self.stage.release_semaphore(of);
+            }
+        }
+    }
+
+    /// The payload of a semaphore.
+    pub(crate) fn payload(&self, of: usize) -> cl_semaphore_payload_khr {
+        let (mut value, id): (cl_semaphore_payload_khr, _) = (7, self.stage.semaphores[of]);
+        let (param, place) = (CL_SEMAPHORE_PAYLOAD_KHR, (&raw mut value).cast());
+        let code = ext!(
+            self.world,
+            clGetSemaphoreInfoKHR: clGetSemaphoreInfoKHR_fn(id, param, 8, place, null_mut())
+        );
+        assert_eq!(code, 0, "clGetSemaphoreInfoKHR");
+        value
+    }
+
+    /// Where a call fails as its command does, a user event that has failed stands for the command.
+    pub(super) fn failed(&self, call: Call, code: cl_int) -> cl_int {
+        match code {
+            CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY => {
+                if !call.event.is_null() {
+                    let event = create!(clCreateUserEvent(self.world.context));
+                    ok!(clSetUserEventStatus(event, code));
+                    // SAFETY: a place of the caller.
+                    unsafe { *call.event = event };
+                }
+                CL_SUCCESS
+            }
+            code => code,
+        }
+    }
+}

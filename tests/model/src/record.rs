@@ -1,0 +1,115 @@
+//! Command buffers and semaphores in a program: the commands that a replay runs, and the signal that a wait takes.
+
+use crate::program::{Program, ProgramAction, What};
+
+impl Program {
+    /// Returns the commands of a command buffer as they are behind so many actions, in the order in which they were recorded,
+    /// with the numbers of the actions that recorded them.
+    pub fn recorded(&self, of: usize, at: usize) -> Vec<(usize, ProgramAction)> {
+        let mut list: Vec<(usize, ProgramAction)> = Vec::new();
+        for (index, action) in self.actions[..at.min(self.actions.len())]
+            .iter()
+            .enumerate()
+        {
+            if action.recording == Some(of) {
+                list.push((index, action.clone()));
+            }
+            let What::Update {
+                of: command,
+                dst: to,
+                src: from,
+                words: size,
+                add: number,
+            } = &action.what
+            else {
+                continue;
+            };
+            let Some((_, command)) = list.iter_mut().find(|(at, _)| at == command) else {
+                continue;
+            };
+            if let What::Kernel {
+                dst,
+                src,
+                words,
+                add,
+                ..
+            } = &mut command.what
+            {
+                (*dst, *src, *words, *add) = (*to, *from, *size, *number);
+            }
+        }
+        list
+    }
+
+    /// Returns the commands that a replay runs, as if each was enqueued in its queue, where the replay comes behind so many
+    /// actions.
+    pub fn replayed(&self, replay: &ProgramAction, at: usize) -> Vec<ProgramAction> {
+        let What::Replay { of, queues, .. } = &replay.what else {
+            return Vec::new();
+        };
+        let Some(recording) = self.recordings.get(*of) else {
+            return Vec::new();
+        };
+        let enqueued = |(_, command): (usize, ProgramAction)| {
+            let number = recording
+                .queues
+                .iter()
+                .position(|own| *own == command.queue)?;
+            Some(ProgramAction {
+                queue: *queues.get(number)?,
+                recording: None,
+                waits: Vec::new(),
+                ..command
+            })
+        };
+        self.recorded(*of, at)
+            .into_iter()
+            .filter_map(enqueued)
+            .collect()
+    }
+
+    /// A replay with a command that fails by itself: what the others have done then is not said.
+    pub fn breaks(&self, action: &ProgramAction) -> bool {
+        let What::Replay { of, .. } = action.what else {
+            return false;
+        };
+        let doomed = |one: &ProgramAction| one.recording == Some(of) && one.what == What::Doomed;
+        self.actions.iter().any(doomed)
+    }
+
+    /// An action behind so many changes memory as it does by itself, or in part where a replay breaks.
+    pub fn has_effect(&self, at: usize, action: &ProgramAction) -> bool {
+        let at = at.min(self.actions.len());
+        !self.would_fail_at(at, action) || self.breaks(action) && !self.fails_by_waits(at, action)
+    }
+
+    /// Returns the signal of a semaphore that no wait has taken yet, behind so many actions.
+    pub fn signal(&self, semaphore: usize, at: usize) -> Option<usize> {
+        match self.last_use(semaphore, at)? {
+            (index, What::Signal(_)) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Returns the last signal of a semaphore, or wait for it, behind so many actions.
+    pub fn last_use(&self, semaphore: usize, at: usize) -> Option<(usize, &What)> {
+        let actions = self.actions[..at.min(self.actions.len())]
+            .iter()
+            .enumerate();
+        let names = |what: &What| matches!(what, What::Signal(list) | What::Await(list) if list.contains(&semaphore));
+        let found = actions.rev().find(|(_, action)| names(&action.what));
+        found.map(|(index, action)| (index, &action.what))
+    }
+
+    /// The actions that an action depends on by its wait list, or by semaphores, behind so many actions.
+    pub fn dependencies(&self, at: usize, action: &ProgramAction) -> impl Iterator<Item = usize> {
+        let mut list = match action.recording {
+            Some(_) => Vec::new(),
+            None => action.waits.clone(),
+        };
+        if let What::Await(semaphores) = &action.what {
+            list.extend(semaphores.iter().filter_map(|one| self.signal(*one, at)));
+        }
+        list.into_iter()
+    }
+}
