@@ -120,7 +120,7 @@ fn cpp_files(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 /// Where the sources of `spirv-tools-sys` are: a cache of Cargo's, or a folder of a distribution. Cargo is asked, first without the
 /// network: what is built here is there, but crates of other purposes may not be.
 fn sources() -> Result<PathBuf, Box<dyn Error>> {
-    let mut said = String::new();
+    let mut messages = String::new();
     for offline in [true, false] {
         let mut cargo = Command::new(env::var_os("CARGO").ok_or("no CARGO")?);
         cargo.args([
@@ -144,9 +144,9 @@ fn sources() -> Result<PathBuf, Box<dyn Error>> {
                 .ok_or("a manifest without a folder")?
                 .to_owned());
         }
-        said = String::from_utf8_lossy(&output.stderr).into_owned();
+        messages = String::from_utf8_lossy(&output.stderr).into_owned();
     }
-    Err(format!("cargo metadata does not know where spirv-tools-sys is: {said}").into())
+    Err(format!("cargo metadata does not know where spirv-tools-sys is: {messages}").into())
 }
 
 /// `manifest_path` of a package in what `cargo metadata` prints.

@@ -5,8 +5,8 @@ use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_
 use pumice_runtime::error::{ClError, ClResult};
 use pumice_runtime::util::float_mode::FloatMode;
 use pumice_runtime::util::forked;
-use pumice_runtime::util::leaving::Call;
 use pumice_runtime::util::log::{level, write, Level};
+use pumice_runtime::util::shutdown::Call;
 use pumice_runtime::util::uncancelled::Uncancelled;
 use pumice_runtime::util::{monotonic_ns, trace};
 use std::ffi::c_void;

@@ -23,30 +23,30 @@ pub fn validate_with_scalar_blocks(environment: TargetEnv, words: &[u32]) -> Res
 
 fn check(environment: TargetEnv, words: &[u32], scalar_blocks: bool) -> Result<(), String> {
     let context = Context::new(environment)?;
-    let mut said = Said::nothing();
+    let mut diagnostic = CallDiagnostic::nothing();
     let binary = Binary {
         code: words.as_ptr(),
         size: words.len(),
     };
-    // SAFETY: the context is alive, the binary describes `words`, `said` takes a diagnostic; the options are made here, given to
+    // SAFETY: the context is alive, the binary describes `words`, `diagnostic` takes a diagnostic; the options are made here, given to
     // one call, and destroyed.
     let result = unsafe {
         let options = val::validator_options_create();
         val::validator_options_set_scalar_block_layout(options, scalar_blocks);
         let context = context.0.as_ptr();
-        let result = val::validate_with_options(context, options, &binary, &mut said.0);
+        let result = val::validate_with_options(context, options, &binary, &mut diagnostic.0);
         val::validator_options_destroy(options);
         result
     };
-    said.of(result)
+    diagnostic.of(result)
 }
 
 /// The words of a module written as text, of the environment's version of SPIR-V. `Err`: what is wrong, and where.
 pub fn assemble(environment: TargetEnv, text: &str) -> Result<Vec<u32>, String> {
     let context = Context::new(environment)?;
-    let mut said = Said::nothing();
+    let mut diagnostic = CallDiagnostic::nothing();
     let mut binary: *mut Binary = null_mut();
-    // SAFETY: the context is alive, the text has this length, `binary` and `said` take what the call makes.
+    // SAFETY: the context is alive, the text has this length, `binary` and `diagnostic` take what the call makes.
     let result = unsafe {
         assembler::assemble(
             context.0.as_ptr(),
@@ -54,7 +54,7 @@ pub fn assemble(environment: TargetEnv, text: &str) -> Result<Vec<u32>, String> 
             text.len(),
             0,
             &mut binary,
-            &mut said.0,
+            &mut diagnostic.0,
         )
     };
     let words = if binary.is_null() {
@@ -67,7 +67,7 @@ pub fn assemble(environment: TargetEnv, text: &str) -> Result<Vec<u32>, String> 
             words
         }
     };
-    said.of(result).map(|()| words)
+    diagnostic.of(result).map(|()| words)
 }
 
 /// An `spv_context`.
@@ -91,9 +91,9 @@ impl Drop for Context {
 }
 
 /// The diagnostic of a call, or null.
-struct Said(*mut Diagnostic);
+struct CallDiagnostic(*mut Diagnostic);
 
-impl Said {
+impl CallDiagnostic {
     fn nothing() -> Self {
         Self(null_mut())
     }
@@ -103,18 +103,18 @@ impl Said {
             return Ok(());
         }
         // SAFETY: null, or a diagnostic that the call made, whose text ends with a zero.
-        let said = unsafe { self.0.as_ref() }.map(|said| unsafe {
-            let text = CStr::from_ptr(said.error).to_string_lossy();
+        let diagnostic = unsafe { self.0.as_ref() }.map(|diagnostic| unsafe {
+            let text = CStr::from_ptr(diagnostic.error).to_string_lossy();
             format!(
                 "error:{}:{} - {text}",
-                said.position.line, said.position.column
+                diagnostic.position.line, diagnostic.position.column
             )
         });
-        Err(said.unwrap_or_else(|| format!("error: {result}")))
+        Err(diagnostic.unwrap_or_else(|| format!("error: {result}")))
     }
 }
 
-impl Drop for Said {
+impl Drop for CallDiagnostic {
     fn drop(&mut self) {
         // SAFETY: null, which is let be, or made by a call, destroyed once.
         unsafe { diagnostics::diagnostic_destroy(self.0) }

@@ -14,7 +14,7 @@ use super::printf;
 use crate::backend::spare_stream::SpareStream;
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, Placement};
 use crate::backend::{Slice, Use};
-use crate::util::leaving::Call;
+use crate::util::shutdown::Call;
 use crate::util::thread;
 use spirv_lowering::ir::module::PrintfSite;
 use std::any::Any;

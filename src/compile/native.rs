@@ -100,8 +100,8 @@ impl Native {
             halves_of_masks: quirks.has(Quirk::HalvesOfMasks),
             stack: Stack::HERE,
         };
-        let maker = format!("{} {shape:?}", generator.identity(self.width));
-        let kept = kept.filter(|kept| kept.maker == maker);
+        let producer = format!("{} {shape:?}", generator.identity(self.width));
+        let kept = kept.filter(|kept| kept.producer == producer);
         if let (Some(kept), None) = (kept, dump::dir()) {
             return Ok(kept.object.clone());
         }
@@ -121,7 +121,7 @@ impl Native {
             .object(&text, self.width)
             .map_err(|failure| failure.0)?;
         check(&object, packing)?;
-        let made = CacheEntry { maker, object };
+        let made = CacheEntry { producer, object };
         entries::store(KIND, key, &made.written());
         Ok(made.object)
     }
@@ -130,15 +130,19 @@ impl Native {
 /// An object file in the cache.
 struct CacheEntry {
     /// The name of the compiler and its quirks, which also decide it.
-    maker: String,
+    producer: String,
     object: Vec<u8>,
 }
 
 impl CacheEntry {
-    /// Encodes the length of the maker's name in four bytes, the name, and the object file.
+    /// Encodes the length of the producer's name in four bytes, the name, and the object file.
     fn written(&self) -> Vec<u8> {
-        let length = self.maker.len() as u32;
-        let parts = [&length.to_le_bytes(), self.maker.as_bytes(), &self.object];
+        let length = self.producer.len() as u32;
+        let parts = [
+            &length.to_le_bytes(),
+            self.producer.as_bytes(),
+            &self.object,
+        ];
         parts.concat()
     }
 
@@ -148,8 +152,8 @@ impl CacheEntry {
             .checked_add(4)
             .filter(|&start| start <= bytes.len())?;
         let object = bytes.split_off(start);
-        let maker = String::from_utf8(bytes.split_off(4)).ok()?;
-        Some(Self { maker, object })
+        let producer = String::from_utf8(bytes.split_off(4)).ok()?;
+        Some(Self { producer, object })
     }
 }
 
@@ -226,12 +230,12 @@ mod tests {
     #[test]
     fn what_is_kept() {
         let kept = CacheEntry {
-            maker: "clang 22".to_owned(),
+            producer: "clang 22".to_owned(),
             object: b"\x7fELF".to_vec(),
         };
         let bytes = kept.written();
         let again = CacheEntry::read(bytes.clone()).unwrap();
-        assert_eq!((again.maker, again.object), (kept.maker, kept.object));
+        assert_eq!((again.producer, again.object), (kept.producer, kept.object));
         for length in 0..12 {
             assert!(CacheEntry::read(bytes[..length].to_vec()).is_none());
         }

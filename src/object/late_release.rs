@@ -7,7 +7,7 @@
 use super::context::Context;
 use super::progress::ContextQueue;
 use crate::util::guard::guarded;
-use crate::util::leaving::Call;
+use crate::util::shutdown::Call;
 use crate::util::thread;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -52,14 +52,14 @@ impl After {
     }
 }
 
-struct Farewell {
+struct LateWork {
     after: After,
     work: Box<dyn FnOnce() + Send>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    all: Vec<Farewell>,
+    all: Vec<LateWork>,
     /// There is a thread, which sees what is added.
     thread: bool,
 }
@@ -72,7 +72,7 @@ static WAITING: Mutex<Waiting> = Mutex::new(Waiting {
 /// Runs `work` in another thread once `after` is complete.
 pub fn later(after: After, work: impl FnOnce() + Send + 'static) {
     let mut waiting = WAITING.lock();
-    waiting.all.push(Farewell {
+    waiting.all.push(LateWork {
         after,
         work: Box::new(work),
     });
@@ -87,7 +87,7 @@ pub fn later(after: After, work: impl FnOnce() + Send + 'static) {
 }
 
 fn work_off() {
-    let mut mine: Vec<Farewell> = Vec::new();
+    let mut mine: Vec<LateWork> = Vec::new();
     loop {
         {
             let mut waiting = WAITING.lock();

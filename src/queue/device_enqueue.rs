@@ -31,7 +31,7 @@ use crate::object::event::now_ns;
 use crate::object::kernel::BlockLaunch;
 use crate::object::launch::Enqueues;
 use crate::object::mem::queue_images::Identity;
-use crate::util::leaving;
+use crate::util::shutdown;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -253,7 +253,7 @@ impl Children<'_> {
                 on_device.note_ended();
             } else if self.blocked.is_empty() && self.foreign.is_empty() {
                 return Ok(());
-            } else if leaving::is_leaving() {
+            } else if shutdown::has_begun() {
                 return crate::error::err(cl::CL_OUT_OF_RESOURCES, "the process is ending");
             } else {
                 on_device.wait_ended(known);
@@ -268,7 +268,7 @@ impl Children<'_> {
         let since = Instant::now();
         let mut dead = None;
         while let Some(stuck) = on_device.collect(&self.tree.queues) {
-            let given_up = since.elapsed() > PATIENCE || leaving::is_leaving();
+            let given_up = since.elapsed() > PATIENCE || shutdown::has_begun();
             if given_up || dead.as_ref() == Some(&stuck) {
                 stuck.skip();
                 if self.status >= 0 {

@@ -45,7 +45,7 @@ pub(super) fn watch() {}
 /// memory.
 #[cfg(unix)]
 extern "C" fn in_child() {
-    if THREADS.load(Ordering::SeqCst) || super::leaving::others_are_in_calls() {
+    if THREADS.load(Ordering::SeqCst) || super::shutdown::others_are_in_calls() {
         FORKED.store(true, Ordering::SeqCst);
     }
 }
@@ -54,8 +54,8 @@ extern "C" fn in_child() {
 /// have held its lock.
 #[cold]
 pub fn say() {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if SAID.swap(true, Ordering::Relaxed) || super::log::level() < super::log::Level::Error {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if REPORTED.swap(true, Ordering::Relaxed) || super::log::level() < super::log::Level::Error {
         return;
     }
     let text = b"pumice: error: this process was forked from one that was using OpenCL, and cannot use it itself: call exec, \

@@ -19,13 +19,13 @@ mod system {
             return Ok(());
         }
         // SAFETY: no arguments; the text is this thread's until its next call of the dynamic linker.
-        let said: *const c_char = unsafe { libc::dlerror() };
-        if said.is_null() {
+        let error: *const c_char = unsafe { libc::dlerror() };
+        if error.is_null() {
             return Err("it cannot be loaded".to_owned());
         }
         // SAFETY: it is a C string, as said above, and is copied at once.
-        let said = unsafe { CStr::from_ptr(said) };
-        Err(said.to_string_lossy().into_owned())
+        let error = unsafe { CStr::from_ptr(error) };
+        Err(error.to_string_lossy().into_owned())
     }
 
     /// Returns the file of the shared library or executable that this code is in. The path of a
@@ -129,8 +129,8 @@ mod tests {
             "libc.so.6"
         };
         assert_eq!(super::load(there), Ok(()));
-        let said = super::load("libno_such_library.so").unwrap_err();
-        assert!(said.contains("libno_such_library.so"), "{said}");
+        let error = super::load("libno_such_library.so").unwrap_err();
+        assert!(error.contains("libno_such_library.so"), "{error}");
         assert!(super::load("a\0b").is_err());
     }
 }

@@ -395,8 +395,8 @@ mod tests {
 
     /// Returns the complaint about an action, if there is one.
     fn complaint(action: impl FnOnce()) -> Option<String> {
-        let said = catch_unwind(AssertUnwindSafe(action)).err()?;
-        Some(*said.downcast::<String>().expect("a text"))
+        let panicked = catch_unwind(AssertUnwindSafe(action)).err()?;
+        Some(*panicked.downcast::<String>().expect("a text"))
     }
 
     #[test]
@@ -417,8 +417,8 @@ mod tests {
             let _held = inner.lock();
             drop(outer.lock());
         });
-        let said = "QUEUE is locked under EVENT, against the order of util::lock";
-        assert_eq!(wrongly.as_deref(), Some(said));
+        let expected = "QUEUE is locked under EVENT, against the order of util::lock";
+        assert_eq!(wrongly.as_deref(), Some(expected));
         // Nothing is left of that.
         assert_eq!(complaint(|| drop(outer.lock())), None);
     }

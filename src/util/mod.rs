@@ -16,7 +16,6 @@ pub mod files;
 pub mod float_mode;
 pub mod forked;
 pub mod guard;
-pub mod leaving;
 pub mod library;
 pub mod lock;
 pub mod log;
@@ -25,6 +24,7 @@ pub mod place;
 pub mod ranges;
 #[cfg(windows)]
 pub mod registry;
+pub mod shutdown;
 pub mod sync;
 #[cfg(feature = "loom")]
 mod sync_modelled;

@@ -9,7 +9,7 @@
 //! - Off, the cost is one load and a comparison where something could be noted ([`on`]).
 //! - A forked child writes nothing: the file is its parent's.
 
-use super::{config, leaving, monotonic_ns};
+use super::{config, monotonic_ns, shutdown};
 use parking_lot::Mutex;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -114,7 +114,7 @@ pub fn collect() {
 fn keep_writing() {
     while on() {
         std::thread::sleep(PERIOD);
-        if let Some(_call) = leaving::Call::enter() {
+        if let Some(_call) = shutdown::Call::enter() {
             collect();
         }
         flush();

@@ -259,7 +259,7 @@ fn work_group<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<(
                 return Err(Error::Divergence(format!(
                     "work-item {} waits at {}",
                     item.place.index,
-                    item.whereabouts()
+                    item.location()
                 )));
             }
         }

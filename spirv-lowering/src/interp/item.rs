@@ -206,7 +206,7 @@ impl<'a> Item<'a> {
     }
 
     /// Describes the place of the work-item in the code, for messages.
-    pub fn whereabouts(&self) -> String {
+    pub fn location(&self) -> String {
         self.frames
             .last()
             .map_or(String::new(), |frame| frame.place())
@@ -378,7 +378,7 @@ pub(super) struct InstRun<'s, 'm, 'a> {
 
 impl InstRun<'_, '_, '_> {
     pub(super) fn place(&self) -> String {
-        self.item.whereabouts()
+        self.item.location()
     }
 
     pub(super) fn fault(&self, space: Option<Space>) -> impl FnOnce(Fault) -> Error {

@@ -39,7 +39,7 @@ pub struct Classes {
 }
 
 /// An edge to a place, or a return (None), and the innermost construct that it leaves from.
-struct Leaving {
+struct ConstructExit {
     edge: Edge,
     from: Option<ConstructId>,
     place: Option<JumpTarget>,
@@ -70,8 +70,8 @@ impl Classes {
             uniform,
             varying,
         } = region;
-        let mut leaving = Vec::new();
-        collect(&tree.root, None, &mut leaving);
+        let mut exits = Vec::new();
+        collect(&tree.root, None, &mut exits);
         let mut this = Self::of_one_lane(tree.constructs.len());
         let mut edges: FxHashMap<Block, Vec<(Block, usize)>> = FxHashMap::default();
         for &block in &func.layout {
@@ -90,7 +90,7 @@ impl Classes {
             }
         }
         let mut places: FxHashMap<Block, JumpTarget> = FxHashMap::default();
-        for l in &leaving {
+        for l in &exits {
             if let Some(place) = l.place {
                 places.insert(l.edge.to, place);
             }
@@ -114,7 +114,7 @@ impl Classes {
                     }
                 }
             }
-            changed |= this.control(func, tree, &leaving);
+            changed |= this.control(func, tree, &exits);
             changed |= this.escapes(func, tree);
             if !changed {
                 return this;
@@ -303,7 +303,7 @@ impl Classes {
         }
     }
 
-    fn control(&mut self, func: &Function, tree: &Tree, leaving: &[Leaving]) -> bool {
+    fn control(&mut self, func: &Function, tree: &Tree, exits: &[ConstructExit]) -> bool {
         let mut changed = false;
         for (id, construct) in tree.constructs.iter().enumerate() {
             if construct.is_loop || self.divergent[id] {
@@ -322,14 +322,14 @@ impl Classes {
         loop {
             let mut again = false;
             // Places where lanes wait, as far as is known.
-            let waiting: FxHashSet<JumpTarget> = leaving
+            let waiting: FxHashSet<JumpTarget> = exits
                 .iter()
                 .filter(|l| self.soft.contains(&(l.edge.from, l.edge.index)))
                 .filter_map(|l| l.place)
                 .collect();
             let waits = |construct, kind| waiting.contains(&JumpTarget { construct, kind });
             let mut found = Vec::new();
-            for l in leaving {
+            for l in exits {
                 let known = match l.place {
                     Some(_) => self.soft.contains(&(l.edge.from, l.edge.index)),
                     None => self.soft_returns.contains(&l.edge.from),
@@ -435,20 +435,20 @@ pub fn is_invariant(op: Op) -> bool {
     )
 }
 
-fn collect(chain: &Chain, from: Option<ConstructId>, out: &mut Vec<Leaving>) {
+fn collect(chain: &Chain, from: Option<ConstructId>, out: &mut Vec<ConstructExit>) {
     for item in &chain.items {
         match item {
             Item::Code(_) | Item::Unreachable => {}
             Item::Edge(edge) => {
                 if edge.place.is_some() {
-                    out.push(Leaving {
+                    out.push(ConstructExit {
                         edge: *edge,
                         from,
                         place: edge.place,
                     });
                 }
             }
-            Item::Return(block) => out.push(Leaving {
+            Item::Return(block) => out.push(ConstructExit {
                 edge: Edge {
                     from: *block,
                     index: 0,

@@ -418,8 +418,8 @@ impl Body<'_, '_> {
             let data = &mut self.f.insts[inst];
             if let (Op::MemCopy { align, .. }, &[to, from]) = (&mut data.op, &data.args[..]) {
                 let (to, from) = (known.of(to), known.of(from));
-                let said = if doubtful { from.min(*align) } else { *align };
-                *align = said.max(to.min(from));
+                let stated = if doubtful { from.min(*align) } else { *align };
+                *align = stated.max(to.min(from));
             }
         }
     }

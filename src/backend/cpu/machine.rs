@@ -32,12 +32,12 @@ impl Machine {
     /// Returns the machine that this process runs on.
     pub fn here() -> Self {
         let Report {
-            maker,
+            vendor,
             model,
             flags,
             memory,
         } = system::report();
-        let (vendor, vendor_id) = match maker.as_deref() {
+        let (vendor, vendor_id) = match vendor.as_deref() {
             Some("GenuineIntel") => ("Intel", 0x8086),
             Some("AuthenticAMD") => ("AMD", 0x1022),
             Some("HygonGenuine") => ("Hygon", 0x1d94),
@@ -97,7 +97,7 @@ fn widest() -> u32 {
 /// The properties of the machine that the operating system or the processor reports.
 struct Report {
     /// The vendor of the processor, in twelve letters.
-    maker: Option<String>,
+    vendor: Option<String>,
     /// The processor's name.
     model: Option<String>,
     /// The processor's features, in any form that differs where they do.
@@ -119,7 +119,7 @@ mod system {
             Some(line.split_once(':')?.1.trim().to_owned())
         };
         Report {
-            maker: field("vendor_id"),
+            vendor: field("vendor_id"),
             model: field("model name"),
             flags: field("flags")
                 .or_else(|| field("Features"))
@@ -197,7 +197,7 @@ mod system {
         // The number of the processor that this runs on.
         version.ebx &= 0x00ff_ffff;
         Report {
-            maker: text(&[first.ebx, first.edx, first.ecx]),
+            vendor: text(&[first.ebx, first.edx, first.ecx]),
             model: text(&names),
             flags: format!(
                 "{:x?} {:x?} {:x?}",
@@ -212,7 +212,7 @@ mod system {
     #[cfg(not(target_arch = "x86_64"))]
     fn processor() -> Report {
         Report {
-            maker: None,
+            vendor: None,
             model: std::env::var("PROCESSOR_IDENTIFIER").ok(),
             flags: String::new(),
             memory: 1 << 30,

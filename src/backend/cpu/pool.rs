@@ -293,7 +293,7 @@ impl Pool {
         state.jobs.push(job.clone());
         self.call(state, helpers);
         // Should a piece panic, the others still must be done with before the task goes.
-        let gone = Leaving {
+        let gone = EndOfJob {
             pool: self,
             job: &job,
         };
@@ -322,12 +322,12 @@ impl Place for Pool {
 }
 
 /// Takes a job out of the list and waits for its helpers.
-struct Leaving<'a> {
+struct EndOfJob<'a> {
     pool: &'a Pool,
     job: &'a Arc<Job>,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for EndOfJob<'_> {
     fn drop(&mut self) {
         self.job.next.store(self.job.total, Ordering::Relaxed);
         {

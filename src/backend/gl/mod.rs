@@ -18,7 +18,7 @@ mod winsys;
 
 use crate::util::forked;
 use crate::util::guard::guarded;
-use crate::util::leaving::Call;
+use crate::util::shutdown::Call;
 use crate::util::thread::spawn;
 use functions::{call, gl, Functions, Sync as GlSync};
 pub use image::Imported;

@@ -2,7 +2,7 @@
 //! thread, and wait. One that waits hands over to another thread (`util/blocking.rs`).
 
 use crate::util::guard::guarded;
-use crate::util::leaving::Call;
+use crate::util::shutdown::Call;
 use crate::util::{blocking, thread};
 use crossbeam_channel::{unbounded, Receiver, Sender};
 use std::io::Result;

@@ -2,11 +2,11 @@
 //! compile and run kernels (LLVM's destructors, Mesa's helpers), and while the application's other threads submit.
 //!
 //! A handler, registered after those libraries have registered theirs and so run before them, keeps what comes later away
-//! from the drivers ([`leaving`]) and waits, within limits, until software devices are idle. It takes no lock without a
+//! from the drivers ([`shutdown`]) and waits, within limits, until software devices are idle. It takes no lock without a
 //! limit: `exit` may be called in a callback, with locks held, or in a forked child, where nobody would release them.
 
-use crate::util::leaving;
 use crate::util::lock::{rank, Mutex, ReadGuard, RwLock};
+use crate::util::shutdown;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -67,13 +67,13 @@ fn prepend() {
 }
 
 /// Does nothing: Windows ends all other threads before it unloads libraries, and reports that
-/// (`util/leaving.rs`), so that there is no thread to wait for.
+/// (`util/shutdown.rs`), so that there is no thread to wait for.
 #[cfg(not(unix))]
 fn prepend() {}
 
 #[cfg_attr(not(unix), allow(dead_code, reason = "see `prepend`"))]
 extern "C" fn at_exit() {
-    if std::process::id() != PROCESS.load(Ordering::Acquire) || leaving::begin() {
+    if std::process::id() != PROCESS.load(Ordering::Acquire) || shutdown::begin() {
         return;
     }
     let end = Instant::now() + PATIENCE;
@@ -85,7 +85,7 @@ extern "C" fn at_exit() {
     for device in &devices {
         device.drain(end);
     }
-    leaving::settle(GRACE);
+    shutdown::settle(GRACE);
     // Their destructors would call the drivers.
     std::mem::forget(devices);
 }

@@ -6,8 +6,8 @@ use super::adapter::Adapter;
 use super::logical::LogicalDevice;
 use super::queue::Queues;
 use crate::backend::{DeviceError, Placement, Result};
-use crate::util::leaving;
 use crate::util::lock::{rank, Mutex};
+use crate::util::shutdown;
 use ash::vk;
 use gpu_allocator::vulkan::{
     Allocation, AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
@@ -183,7 +183,7 @@ impl Heaps {
 
 impl Drop for Heaps {
     fn drop(&mut self) {
-        if !leaving::is_leaving() {
+        if !shutdown::has_begun() {
             // SAFETY: dropped once, here; all memory holds an Arc of this, so none of it is left.
             unsafe { ManuallyDrop::drop(self.allocator.get_mut()) };
         }

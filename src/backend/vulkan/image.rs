@@ -12,8 +12,8 @@ use super::texels::Texels;
 use super::transition::Transitions;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{DeviceError, DeviceImage, ImageDesc, Memory, PixelFormat, Result, Slice};
-use crate::util::leaving;
 use crate::util::lock::{rank, Mutex};
+use crate::util::shutdown;
 use ash::vk;
 use rustc_hash::FxHashMap;
 use spirv_lowering::interface::sampler;
@@ -374,7 +374,7 @@ impl Images {
 
 impl Drop for Images {
     fn drop(&mut self) {
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return;
         }
         let raw = &self.heaps.device.raw;

@@ -6,7 +6,7 @@ use super::adapter::Adapter;
 use super::conv::{self, During};
 use super::fault::Faults;
 use crate::backend::{DeviceError, Result};
-use crate::util::leaving;
+use crate::util::shutdown;
 use ash::{ext, khr, vk};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl LogicalDevice {
 
 impl Drop for LogicalDevice {
     fn drop(&mut self) {
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return;
         }
         // SAFETY: whatever was made from the device holds an Arc of this, so nothing is left; destroyed once.

@@ -7,8 +7,8 @@ use super::layouts::{push_range, Layouts};
 use super::logical::LogicalDevice;
 use super::queue::Queues;
 use crate::backend::{Code, DeviceError, Pipeline, Result};
-use crate::util::leaving;
 use crate::util::lock::{rank, RwLock};
+use crate::util::shutdown;
 use crate::util::trace;
 use ash::vk;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -144,7 +144,7 @@ impl Pipelines {
 
 impl Drop for Pipelines {
     fn drop(&mut self) {
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return;
         }
         let raw = &self.device.raw;
@@ -391,7 +391,7 @@ impl Pipeline for VulkanPipeline {
 
 impl Drop for VulkanPipeline {
     fn drop(&mut self) {
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return;
         }
         // SAFETY: streams keep an Arc until the work that uses it has completed; destroyed once.

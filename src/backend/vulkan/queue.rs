@@ -8,8 +8,8 @@ use super::exit::{self, Busy};
 use super::logical::LogicalDevice;
 use crate::backend::{DeviceError, Result};
 use crate::util::forked;
-use crate::util::leaving;
 use crate::util::lock::{rank, Mutex, RwLock, WriteGuard};
+use crate::util::shutdown;
 use ash::vk;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Queues {
         let queue = self.list.get(index).ok_or(DeviceError::Lost)?;
         let _passing = self.gate.as_ref().map(RwLock::read);
         let queue = queue.raw.lock();
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return Err(DeviceError::Lost);
         }
         // SAFETY: the lock keeps other threads off the queue; as promised by the caller.
@@ -121,7 +121,7 @@ impl Queues {
         let Some(queue) = queue.raw.try_lock() else {
             return Ok(());
         };
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return Ok(());
         }
         // SAFETY: the lock keeps other threads off the queue, which belongs to the device.

@@ -4,7 +4,7 @@ use super::handles::semaphore_flag;
 use super::logical::LogicalDevice;
 use crate::backend::external::{Semaphore, SemaphoreHandle};
 use crate::backend::{DeviceError, Result};
-use crate::util::leaving;
+use crate::util::shutdown;
 use ash::vk;
 use std::any::Any;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl Semaphore for VulkanSemaphore {
 
 impl Drop for VulkanSemaphore {
     fn drop(&mut self) {
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return;
         }
         // SAFETY: batches keep an Arc until they have completed; destroyed once.

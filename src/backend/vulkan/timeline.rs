@@ -11,8 +11,8 @@
 use super::conv::During;
 use super::queue::Queues;
 use crate::backend::{DeviceError, Result, Throttle, Timeline};
-use crate::util::leaving;
 use crate::util::lock::{rank, Mutex};
+use crate::util::shutdown;
 use ash::vk;
 use std::any::Any;
 use std::collections::VecDeque;
@@ -322,7 +322,7 @@ impl Drop for VulkanTimeline {
     fn drop(&mut self) {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
-        if leaving::is_leaving() {
+        if shutdown::has_begun() {
             return;
         }
         // SAFETY: as said above; it is destroyed once.

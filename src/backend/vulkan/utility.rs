@@ -5,8 +5,8 @@
 
 use super::pipeline::{create_module, Pipelines};
 use crate::backend::Result;
-use crate::util::leaving;
 use crate::util::lock::{rank, Mutex};
+use crate::util::shutdown;
 use ash::vk;
 use pumice_shaders::util as shaders;
 use std::ffi::CString;
@@ -78,7 +78,7 @@ impl Utilities {
 impl Drop for Utilities {
     fn drop(&mut self) {
         let made = self.made.get_mut().take();
-        let (Some(made), false) = (made, leaving::is_leaving()) else {
+        let (Some(made), false) = (made, shutdown::has_begun()) else {
             return;
         };
         let raw = &self.common.device.raw;

@@ -57,9 +57,9 @@ fn made_of(
         });
     };
     match survey {
-        Err(said) => missing(
+        Err(error) => missing(
             "Vulkan",
-            said,
+            error,
             "for GPUs install the Vulkan loader (Debian: libvulkan1, Fedora: vulkan-loader, Arch: vulkan-icd-loader) and a driver",
         ),
         Ok(devices) if devices.is_empty() => missing(

@@ -97,9 +97,9 @@ fn write_parts(out: &mut dyn Write, parts: &[(&str, Vec<Finding>)]) -> io::Resul
 fn loader() -> Vec<Finding> {
     let first = match library::load("OpenCL.dll") {
         Ok(()) => good("OpenCL.dll"),
-        Err(said) => wrong(
+        Err(error) => wrong(
             Health::Bad,
-            said,
+            error,
             "put Khronos' loader (OpenCL.dll) beside the program, or install a driver that brings it",
         ),
     };
@@ -111,9 +111,9 @@ fn loader() -> Vec<Finding> {
 fn loader() -> Vec<Finding> {
     let first = match library::load("libOpenCL.so.1") {
         Ok(()) => good("libOpenCL.so.1"),
-        Err(said) => wrong(
+        Err(error) => wrong(
             Health::Bad,
-            said,
+            error,
             "install an OpenCL loader (Debian: ocl-icd-libopencl1, Fedora and Arch: ocl-icd)",
         ),
     };
@@ -174,8 +174,8 @@ fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Findi
                 ours = true;
                 findings.push(good(format!("{shown}: {name}")));
             }
-            Err(said) => {
-                let what = format!("{shown}: {said}");
+            Err(error) => {
+                let what = format!("{shown}: {error}");
                 findings.push(wrong(Health::Bad, what, installing(place)));
             }
         }
@@ -195,7 +195,7 @@ fn installing(place: &Path) -> String {
             place.display(),
             library.display()
         ),
-        Err(said) => said,
+        Err(error) => error,
     }
 }
 
@@ -249,8 +249,8 @@ fn program_version(path: &Path, mut command: Command) -> Finding {
             good(format!("{shown}: {}", line.unwrap_or_default()))
         }
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let what = format!("{shown} --version: {}: {}", output.status, said.trim());
+            let error = String::from_utf8_lossy(&output.stderr);
+            let what = format!("{shown} --version: {}: {}", output.status, error.trim());
             wrong(Health::Bad, what, INSTALL_CLANG)
         }
         Err(error) => wrong(Health::Bad, format!("{shown}: {error}"), INSTALL_CLANG),

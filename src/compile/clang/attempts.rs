@@ -254,9 +254,9 @@ fn run_attempts(
         if !meant || !attempt.after.contains(&cause) {
             continue;
         }
-        let (outcome, said) = run_one(attempt);
+        let (outcome, diagnostics) = run_one(attempt);
         if attempt.heard {
-            *log += &said;
+            *log += &diagnostics;
         }
         let failed = match outcome {
             AttemptOutcome::Good(words) => return Ok(words),
@@ -338,12 +338,12 @@ pub fn spirv(
         } else {
             options
         };
-        let mut said = String::new();
+        let mut diagnostics = String::new();
         let outcome = match &toolchain.llvm_spirv {
-            Some(tool) => translated(toolchain, tool, input, options, attempt, &mut said),
-            None => by_own_target(toolchain, input, options, attempt, &mut said),
+            Some(tool) => translated(toolchain, tool, input, options, attempt, &mut diagnostics),
+            None => by_own_target(toolchain, input, options, attempt, &mut diagnostics),
         };
-        (outcome, said)
+        (outcome, diagnostics)
     };
     let attempts: &[Attempt] = match toolchain.llvm_spirv {
         Some(_) => &TRANSLATOR,
@@ -358,10 +358,10 @@ fn translated(
     input: &Input<'_>,
     options: &BuildOptions,
     attempt: &Attempt,
-    said: &mut String,
+    diagnostics: &mut String,
 ) -> AttemptOutcome {
     let args = [attempt.passes, &["-emit-llvm-bc"]].concat();
-    let Ok(bitcode) = input.run(toolchain, options, &args, said) else {
+    let Ok(bitcode) = input.run(toolchain, options, &args, diagnostics) else {
         return AttemptOutcome::Refused;
     };
     let mut of_translator = String::new();
@@ -369,7 +369,7 @@ fn translated(
     let words = object.and_then(|object| words_of(&object, &mut of_translator));
     // The last word of the translator is that of the build.
     if attempt.last {
-        *said += &of_translator;
+        *diagnostics += &of_translator;
     }
     words.map_or(AttemptOutcome::GaveUp, |words| judged(toolchain, words))
 }
@@ -390,16 +390,16 @@ fn by_own_target(
     input: &Input<'_>,
     options: &BuildOptions,
     attempt: &Attempt,
-    said: &mut String,
+    diagnostics: &mut String,
 ) -> AttemptOutcome {
-    match run_own_target(toolchain, input, options, attempt, said) {
+    match run_own_target(toolchain, input, options, attempt, diagnostics) {
         Ok(words) => judged(toolchain, words),
         Err(()) => {
-            let (errors, crashed) = crash_reports::split(said);
+            let (errors, crashed) = crash_reports::split(diagnostics);
             let gave_up = crashed && toolchain.quirks.has(Quirk::GivesUp);
-            let out_of_memory = crash_reports::out_of_memory(said);
+            let out_of_memory = crash_reports::out_of_memory(diagnostics);
             if gave_up && !attempt.last {
-                *said = format!(
+                *diagnostics = format!(
                     "{errors}note: the compiler gave up on the optimised program; compiled again with fewer passes\n"
                 );
             }

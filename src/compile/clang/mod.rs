@@ -138,9 +138,9 @@ pub fn compile(source: &ClSource<'_>) -> Compiled {
     };
     // Only a run of its own can tell, 10 to 25 ms.
     if prepared.may_have_long_arrays() && long_arrays::has_arrays(&words) {
-        let mut said = String::new();
-        if prepared.unoptimised_ir(&["-w"], &mut said).is_err() {
-            return failed(readable(&(log + &said)));
+        let mut diagnostics = String::new();
+        if prepared.unoptimised_ir(&["-w"], &mut diagnostics).is_err() {
+            return failed(readable(&(log + &diagnostics)));
         }
     }
     if let Some(described) = prepared.described() {

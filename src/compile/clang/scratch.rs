@@ -28,7 +28,7 @@ impl Scratch {
 
     fn in_one_of(places: &[PathBuf]) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let mut trouble = Error::from(ErrorKind::NotFound);
+        let mut last = Error::from(ErrorKind::NotFound);
         for place in places {
             // clang and its server may be elsewhere.
             let Ok(place) = std::path::absolute(place) else {
@@ -44,13 +44,13 @@ impl Scratch {
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     Err(error) => {
-                        trouble = error;
+                        last = error;
                         break;
                     }
                 }
             }
         }
-        Err(trouble)
+        Err(last)
     }
 
     /// Creates one with these headers.

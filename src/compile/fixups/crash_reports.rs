@@ -2,7 +2,7 @@
 
 /// Returns the messages before clang's back end gave up or crashed, and whether it did, which is no
 /// error of the source.
-pub fn split(said: &str) -> (&str, bool) {
+pub fn split(diagnostics: &str) -> (&str, bool) {
     let marks = [
         "fatal error: error in backend",
         "PLEASE submit a bug report",
@@ -11,21 +11,22 @@ pub fn split(said: &str) -> (&str, bool) {
         "the compiler crashed",
         "the compiler was killed",
     ];
-    let at = marks.iter().filter_map(|mark| said.find(mark)).min();
+    let at = marks.iter().filter_map(|mark| diagnostics.find(mark)).min();
     let line = at.map(|at| {
-        said.get(..at)
+        diagnostics
+            .get(..at)
             .and_then(|s| s.rfind('\n'))
             .map_or(0, |end| end + 1)
     });
     match line {
-        Some(start) => (said.get(..start).unwrap_or_default(), true),
-        None => (said, false),
+        Some(start) => (diagnostics.get(..start).unwrap_or_default(), true),
+        None => (diagnostics, false),
     }
 }
 
 /// Returns true if these are the messages of a compiler that took all the memory that it may.
-pub fn out_of_memory(said: &str) -> bool {
-    said.contains("LLVM ERROR: out of memory") || said.contains("std::bad_alloc")
+pub fn out_of_memory(diagnostics: &str) -> bool {
+    diagnostics.contains("LLVM ERROR: out of memory") || diagnostics.contains("std::bad_alloc")
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ mod tests {
             inst(Op::Store, &[3, 2, 3, 0]),
             inst(Op::CopyMemorySized, &[3, 4, 5, 2, 0, 3, 0]),
         ];
-        let mended = [
+        let repaired = [
             variable(9),
             variable(10),
             inst(Op::Decorate, &[9, alignment, MOST]),
@@ -104,7 +104,7 @@ mod tests {
             inst(Op::CopyMemorySized, &[3, 4, 5, 0, 1]),
         ];
         let written = module(&[right.to_vec(), wrong.to_vec()].concat());
-        let expected = module(&[right.to_vec(), mended.to_vec()].concat());
+        let expected = module(&[right.to_vec(), repaired.to_vec()].concat());
         assert_eq!(made_up(&written), Some(expected));
         assert_eq!(made_up(&written[..written.len() - 1]), None);
     }

@@ -10,7 +10,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::callback::{Callback, ObjectFn};
 use crate::object::device::Device;
-use crate::util::leaving::Call;
+use crate::util::shutdown::Call;
 use crate::util::thread;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;

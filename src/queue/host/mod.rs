@@ -31,7 +31,7 @@ use crate::util::blocking;
 use crate::util::copy;
 use crate::util::forked;
 use crate::util::guard::guarded;
-use crate::util::leaving::Call;
+use crate::util::shutdown::Call;
 use crate::util::sync;
 use parking_lot::{Condvar, Mutex};
 use print_buffers::PrintBuffer;

@@ -42,7 +42,7 @@ unsafe extern "system" fn device_wait_idle(raw: vk::Device) -> vk::Result {
         return LOST;
     };
     if let Some(gates) = &device.own {
-        gates.let_go(None);
+        gates.release(None);
     }
     // SAFETY: the arguments are passed on.
     unsafe { (device.next.fp_v1_0().device_wait_idle)(raw) }
@@ -58,7 +58,7 @@ unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
         return LOST;
     };
     if let Some(gates) = &device.own {
-        gates.let_go(Some(queue));
+        gates.release(Some(queue));
     }
     // SAFETY: the arguments are passed on.
     unsafe { (device.next.fp_v1_0().queue_wait_idle)(queue) }

@@ -121,7 +121,7 @@ impl Gates {
     }
 
     /// Signals what is pending of one queue, or of all, as soon as can be.
-    pub fn let_go(&self, queue: Option<vk::Queue>) {
+    pub fn release(&self, queue: Option<vk::Queue>) {
         let now = Instant::now();
         for gate in &mut self.shared.state.lock().gates {
             if queue.is_none_or(|queue| queue == gate.queue) {
@@ -136,7 +136,7 @@ impl Gates {
     /// Lets go of everything and takes the gates away, when all work is done. Nothing may be submitted any more.
     pub fn close(&self) {
         self.shared.state.lock().closed = true;
-        self.let_go(None);
+        self.release(None);
         if let Some(thread) = self.thread.lock().take() {
             // It does not panic; if it did, what has become of the device shows soon enough.
             let _ = thread.join();

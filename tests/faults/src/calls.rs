@@ -33,7 +33,7 @@ macro_rules! calls {
                 // SAFETY: the arguments are passed on.
                 let result = unsafe { (device.next.$version().$function)($first $(, $arg)*) };
                 $(if result == vk::Result::SUCCESS {
-                    state::lives($kind, 1);
+                    state::add_live($kind, 1);
                 })?
                 result
             }
@@ -87,7 +87,7 @@ macro_rules! ends {
                 // SAFETY: the arguments are passed on.
                 unsafe { (device.next.fp_v1_0().$function)(raw, object, allocator) };
                 if object != <$type>::null() {
-                    state::lives($kind, -1);
+                    state::add_live($kind, -1);
                 }
             }
         )*
@@ -133,7 +133,7 @@ unsafe extern "system" fn create_compute_pipelines(
     let real = pipelines
         .iter()
         .filter(|made| **made != vk::Pipeline::null());
-    state::lives("pipeline", real.count() as i64);
+    state::add_live("pipeline", real.count() as i64);
     result
 }
 

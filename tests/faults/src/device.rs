@@ -27,11 +27,11 @@ impl Layer for Faults {
     }
 
     fn device_made(_: &vk::DeviceCreateInfo<'_>, _: &ash::Device, _: &dyn Fn(&CStr) -> bool) {
-        state::lives("device", 1);
+        state::add_live("device", 1);
     }
 
     fn device_gone() {
-        state::lives("device", -1);
+        state::add_live("device", -1);
     }
 }
 

@@ -66,8 +66,8 @@ pub fn call(name: &'static str, codes: &[i32]) -> Option<vk::Result> {
     Some(fault.code)
 }
 
-/// Objects of a kind were made, or destroyed.
-pub fn lives(kind: &'static str, change: i64) {
+/// Counts objects of a kind that were made, or destroyed.
+pub fn add_live(kind: &'static str, change: i64) {
     *LIVING.lock().entry(kind).or_default() += change;
 }
 

@@ -192,13 +192,13 @@ impl fmt::Display for Expected {
 mod tests {
     use super::*;
 
-    const SAID: &str = "@device 1 radv\n*** SHADER STATS ***\nVGPRs: 9\n@kernel m f made\n\
+    const OUTPUT: &str = "@device 1 radv\n*** SHADER STATS ***\nVGPRs: 9\n@kernel m f made\n\
         *** SHADER STATS ***\nVGPRs: 16\nSpilled SGPRs: 2\nSpilled VGPRs: 1\nCode size: 100\nScratch size: 0\n\
         @kernel m k made\n@kernel m x FAILED for a reason\n";
 
     #[test]
     fn what_is_said_is_read() {
-        let (driver, kernels, failures) = parse(SAID).unwrap();
+        let (driver, kernels, failures) = parse(OUTPUT).unwrap();
         assert_eq!((driver.as_str(), kernels.len()), ("1 radv", 2));
         assert_eq!(kernels["m:k"].spilled, 3);
         assert_eq!(failures, ["m:x: FAILED for a reason"]);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn higher_costs_are_reported() {
-        let (driver, kernels, _) = parse(SAID).unwrap();
+        let (driver, kernels, _) = parse(OUTPUT).unwrap();
         let mut then = Expected::default();
         then.add(&driver, "F", kernels.clone());
         let then = Expected::parse(&then.to_string()).unwrap();

@@ -571,15 +571,15 @@ mod tests {
 
     /// Returns a loop that each work-item leaves when its number has become small, with how often
     /// that took.
-    fn leaving(ty: &str) -> String {
+    fn exiting(ty: &str) -> String {
         let begin = match ty {
             "i64" => "zext v0 : i64",
             _ => "imul v0, v0 : i32",
         };
-        LEAVING.replace("NUMBER", ty).replace("BEGIN", begin)
+        EXITING.replace("NUMBER", ty).replace("BEGIN", begin)
     }
 
-    const LEAVING: &str = "func fn0 \"f\" () -> () {
+    const EXITING: &str = "func fn0 \"f\" () -> () {
 block0:
   v0 = hw.local_invocation_id.0 : i32
   v1 = const 0 : i32
@@ -611,7 +611,7 @@ block3(v13: i32):
     #[test]
     fn a_loop_asks_once_an_iteration_whether_lanes_are_left() {
         for ty in ["i32", "i64"] {
-            let text = text_of(&leaving(ty), 16);
+            let text = text_of(&exiting(ty), 16);
             assert_eq!(text.matches("icmp ne i16").count(), 1, "{text}");
             assert_eq!(text.matches("store i1 true").count(), 1, "{text}");
         }
@@ -619,7 +619,7 @@ block3(v13: i32):
 
     #[test]
     fn wide_numbers_are_compared_once() {
-        let opposite = |ty| text_of(&leaving(ty), 16).contains(", <i1 true, i1 true,");
+        let opposite = |ty| text_of(&exiting(ty), 16).contains(", <i1 true, i1 true,");
         assert!(!opposite("i64"));
         assert!(opposite("i32"));
     }
@@ -658,7 +658,7 @@ block0:
 
     #[test]
     fn values_of_an_iteration_are_forgotten_in_the_next() {
-        let text = text_of(&leaving("i64"), 16);
+        let text = text_of(&exiting("i64"), 16);
         assert!(text.contains("store <16 x i64> undef"), "{text}");
         assert!(text.contains("store i32 undef"), "{text}");
     }

@@ -17,7 +17,7 @@ use crate::native::llvm::{Cast, LlvmType, Operand};
 const CASTS: usize = 3;
 
 /// Returns the operation that defines a value, and its operands, looking through casts.
-fn maker(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
+fn definition(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
     for _ in 0..CASTS {
         let data = &func.insts[func.def_inst(value)?];
         match data.op {
@@ -32,7 +32,7 @@ fn maker(func: &Function, mut value: Value) -> Option<(Op, &[Value])> {
 fn is_part(func: &Function, value: Value) -> bool {
     let widened = func.def_inst(value).map(|inst| func.insts[inst].op) == Some(Op::ZExt);
     widened
-        || maker(func, value).is_some_and(|(op, args)| {
+        || definition(func, value).is_some_and(|(op, args)| {
             matches!(op, Op::And | Op::Or | Op::Shl | Op::LShr)
                 && args.iter().any(|&arg| func.as_const(arg).is_some())
         })
@@ -40,7 +40,7 @@ fn is_part(func: &Function, value: Value) -> bool {
 
 /// Returns true if a value may consist of bits of two others, chosen by a constant.
 fn is_bit_choice(func: &Function, value: Value) -> bool {
-    maker(func, value).is_some_and(|(op, args)| {
+    definition(func, value).is_some_and(|(op, args)| {
         matches!(op, Op::Or | Op::Xor | Op::And | Op::IAdd)
             && args.iter().any(|&arg| is_part(func, arg))
     })

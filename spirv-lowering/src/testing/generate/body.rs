@@ -538,7 +538,7 @@ impl<'g> Body<'g> {
             6..=8 => self.store_somewhere(),
             9 => self.keep(),
             10..=11 if nest => self.branch(),
-            12 if nest && self.one_in(2) => self.ladder(),
+            12 if nest && self.one_in(2) => self.if_chain(),
             12 if nest => self.diamond(),
             13..=15 if nest => self.counted_loop(),
             16 if nest => self.bounded_loop(),

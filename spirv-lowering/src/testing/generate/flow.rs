@@ -104,7 +104,7 @@ impl Body<'_> {
     }
 
     /// Generates consecutive branches, each with an arm that leads to the join of all.
-    pub fn ladder(&mut self) {
+    pub fn if_chain(&mut self) {
         let ty = self.gen.rng.pick(&SCALARS);
         let done = self.func.add_block();
         let join = self.one_in(2).then(|| self.func.add_param(done, ty));

@@ -92,8 +92,8 @@ impl CheckedKernel {
         let mut images = unsafe { Bound::new(args.descriptors) };
         match run_checked(&launch, checks, &mut real, &mut images, &mut memory) {
             Ok(findings) => {
-                let said = findings.wrong.iter();
-                said.for_each(|one| report::say(&self.interface, &given, one));
+                let wrong = findings.wrong.iter();
+                wrong.for_each(|one| report::say(&self.interface, &given, one));
                 findings.claims.iter().for_each(report::false_claim);
                 // SAFETY: as the caller promises.
                 unsafe { real.put_back(&memory) };

@@ -11,7 +11,7 @@ use spirv_lowering::ir::types::Space;
 use std::fmt::Write;
 
 /// Places of which it has been said. It is reported once to a program that launches a kernel a thousand times.
-static SAID: Mutex<Option<FxHashSet<String>>, { rank::CHECK_REPORTS }> = Mutex::new(None);
+static REPORTED: Mutex<Option<FxHashSet<String>>, { rank::CHECK_REPORTS }> = Mutex::new(None);
 
 /// Logs a finding, once.
 pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
@@ -25,7 +25,7 @@ pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
         }
         _ => format!("{kernel} {} {line} {kind:?}", finding.function),
     };
-    if SAID.lock().get_or_insert_default().insert(key) {
+    if REPORTED.lock().get_or_insert_default().insert(key) {
         // Asked for, so not a matter of the log's level.
         log::write(
             log::Level::Error,
@@ -37,7 +37,7 @@ pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
 /// Logs, once, a claim of the compiler that does not hold.
 pub fn false_claim(claim: &FalseClaim) {
     let text = format!("check: {claim}");
-    if SAID.lock().get_or_insert_default().insert(text.clone()) {
+    if REPORTED.lock().get_or_insert_default().insert(text.clone()) {
         log::write(log::Level::Error, format_args!("{text}"));
     }
 }
@@ -45,7 +45,7 @@ pub fn false_claim(claim: &FalseClaim) {
 /// Logs, once, that a kernel cannot be interpreted.
 pub fn not_checked(kernel: &str, why: &str) {
     let key = format!("{kernel} not checked");
-    if SAID.lock().get_or_insert_default().insert(key) {
+    if REPORTED.lock().get_or_insert_default().insert(key) {
         let text = format_args!("check: kernel {kernel} is run unchecked: {why}");
         log::write(log::Level::Warn, text);
     }

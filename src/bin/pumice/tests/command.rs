@@ -61,13 +61,13 @@ fn readers_may_stop() {
         let mut child = pumice(words).spawn().expect("pumice runs");
         drop(child.stdout.take());
         let output = child.wait_with_output().expect("pumice ends");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(
             output.status.success(),
-            "{words:?}: {}: {said}",
+            "{words:?}: {}: {stderr}",
             output.status
         );
-        assert!(!said.contains("panic"), "{words:?}: {said}");
+        assert!(!stderr.contains("panic"), "{words:?}: {stderr}");
     }
 }
 
@@ -124,8 +124,8 @@ fn a_full_disk_is_a_failure() {
         let stdout = full.try_clone().expect("a second descriptor");
         let output = pumice(words).stdout(stdout).output().expect("pumice runs");
         assert_eq!(output.status.code(), Some(1), "{words:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("cannot write"), "{words:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("cannot write"), "{words:?}: {stderr}");
     }
 }
 

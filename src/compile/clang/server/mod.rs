@@ -75,7 +75,7 @@ struct Server {
     /// The process that started it.
     owner: u32,
     /// The place of the process at that time.
-    place: Whereabouts,
+    place: ProcessState,
     /// The socket for jobs, or `None` after a first job without a server.
     socket: Option<Arc<OwnedFd>>,
 }
@@ -107,8 +107,8 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
                 outcome = Some(done);
                 break;
             }
-            Err(Trouble::Gone) => forget(&socket),
-            Err(Trouble::Broken) => break,
+            Err(JobError::Gone) => forget(&socket),
+            Err(JobError::Broken) => break,
         }
     }
     let Some(outcome) = outcome else {
@@ -139,10 +139,10 @@ fn is_usable() -> bool {
 }
 
 /// The directory, the root and the rights of a process, which decide what file names refer to.
-type Whereabouts = [u64; 6];
+type ProcessState = [u64; 6];
 
 /// Returns the place of this process. A server has that of its start.
-fn place() -> Option<Whereabouts> {
+fn place() -> Option<ProcessState> {
     use std::os::unix::fs::MetadataExt;
     let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
     let (user, group) = file_state::rights();
@@ -310,14 +310,19 @@ pub fn without_complaints(diagnostics: String) -> String {
     others.collect()
 }
 
-enum Trouble {
+enum JobError {
     /// The server has closed its socket.
     Gone,
     /// The server does not answer.
     Broken,
 }
 
-fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Result<JobEnd, Trouble> {
+fn job(
+    server: &OwnedFd,
+    message: &[u8],
+    input: &[u8],
+    limit: Duration,
+) -> Result<JobEnd, JobError> {
     let begun = Instant::now();
     let set_up = || -> std::io::Result<_> {
         let input = fds::memory_file(c"pumice-source", input)?;
@@ -325,7 +330,7 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
             (std::io::pipe()?, std::io::pipe()?, UnixStream::pair()?);
         Ok((input, out, err, client, theirs))
     };
-    let (input, out, err, mut client, theirs) = set_up().map_err(|_| Trouble::Broken)?;
+    let (input, out, err, mut client, theirs) = set_up().map_err(|_| JobError::Broken)?;
     let ((mut out, their_out), (mut err, their_err)) = (out, err);
     let sent = fds::send(
         server.as_fd(),
@@ -338,7 +343,7 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
         ],
     );
     if sent.is_err() {
-        return Err(Trouble::Gone);
+        return Err(JobError::Gone);
     }
     drop((input, their_out, their_err, theirs));
     let mut outcome = JobEnd {
@@ -355,7 +360,7 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
         let left = limit.saturating_sub(begun.elapsed());
         if left.is_zero() {
             if !started {
-                return Err(Trouble::Broken);
+                return Err(JobError::Broken);
             }
             outcome.timed_out = true;
             // The end of `client`, when it goes, is the job's.
@@ -366,7 +371,7 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
         for (fd, open) in wanted.iter_mut().zip(open) {
             fd.take_if(|_| !open);
         }
-        let ready = fds::readable(wanted, left).map_err(|_| Trouble::Broken)?;
+        let ready = fds::readable(wanted, left).map_err(|_| JobError::Broken)?;
         let mut said = Vec::new();
         let mut read = |number: usize, from: &mut dyn Read, add: &mut dyn FnMut(&[u8])| {
             if !ready.get(number).is_some_and(|ready| *ready) {
@@ -378,7 +383,7 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
                 // Its other end has gone with words unread.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
                 // What was read so far is not all.
-                Err(_) => return Err(Trouble::Broken),
+                Err(_) => return Err(JobError::Broken),
             };
             add(chunk.get(..size).unwrap_or(&[]));
             if let (0, Some(open)) = (size, open.get_mut(number)) {
@@ -404,7 +409,7 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
     if started {
         Ok(outcome)
     } else {
-        Err(Trouble::Gone)
+        Err(JobError::Gone)
     }
 }
 

@@ -10,7 +10,7 @@
 //! library that clang is linked against there are none.
 
 use super::{
-    break_off, forget, is_usable, job, message, place, server, Trouble, Whereabouts, LOCK_LIMIT,
+    break_off, forget, is_usable, job, message, place, server, JobError, ProcessState, LOCK_LIMIT,
 };
 use crate::compile::clang::process::{self, Finished};
 use crate::util::fds;
@@ -32,7 +32,7 @@ const UNABLE: u8 = 2;
 struct Worker {
     program: PathBuf,
     owner: u32,
-    place: Whereabouts,
+    place: ProcessState,
     /// The socket for its jobs.
     socket: OwnedFd,
 }
@@ -54,8 +54,8 @@ pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Op
         let worker = take(program)?;
         let end = match job(&worker.socket, &message, input, limit) {
             Ok(end) => end,
-            Err(Trouble::Gone) => continue,
-            Err(Trouble::Broken) => {
+            Err(JobError::Gone) => continue,
+            Err(JobError::Broken) => {
                 break_off();
                 return None;
             }
@@ -70,8 +70,12 @@ pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Op
         }
         if end.status != Some(DONE) || end.stdout.is_too_much() {
             NONE.fetch_or(end.status == Some(UNABLE), Ordering::Relaxed);
-            let said = end.stderr.into_text();
-            crate::log!(Info, "a worker of {} failed: {said}", program.display());
+            let diagnostics = end.stderr.into_text();
+            crate::log!(
+                Info,
+                "a worker of {} failed: {diagnostics}",
+                program.display()
+            );
             return None;
         }
         if input.len() < LARGE {

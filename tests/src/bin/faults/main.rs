@@ -15,7 +15,7 @@ mod scenario;
 mod tally;
 mod vulkan;
 
-use process::Said;
+use process::Output;
 use pumice_tests::rng::Rng;
 use pumice_tests::Scratch;
 use std::process::ExitCode;
@@ -67,13 +67,13 @@ impl Case {
 /// A kind of calls that can be had to fail.
 pub trait Faults: Sync {
     /// Runs a child with a case (empty: none) and the objects that usually live.
-    fn run(&self, case: &str, usual: &str, patience: u64) -> Said;
+    fn run(&self, case: &str, usual: &str, patience: u64) -> Output;
     /// The last call of a function that is tried.
     fn most(&self) -> u64;
     /// Whether the call came in the first run that was to fail there.
-    fn came(&self, case: &Case, said: &Said) -> bool;
+    fn came(&self, case: &Case, output: &Output) -> bool;
     /// Returns what is wrong with a case.
-    fn judge(&self, case: &Case, said: &Said, without: &Said) -> Vec<String>;
+    fn judge(&self, case: &Case, output: &Output, without: &Output) -> Vec<String>;
 }
 
 struct Options {
@@ -114,7 +114,7 @@ fn options() -> Option<Options> {
 }
 
 /// All cases of a scenario, each call with each code once before the rest.
-fn cases(without: &Said, faults: &dyn Faults, options: &Options) -> Vec<Case> {
+fn cases(without: &Output, faults: &dyn Faults, options: &Options) -> Vec<Case> {
     let mut random = Rng::new(options.seed, 0);
     let mut all: Vec<(u64, u64, Case)> = Vec::new();
     let mut add = |name: &str, count: u64, error: &str, lasts: bool| {
@@ -202,9 +202,9 @@ fn all(faults: &dyn Faults, options: &Options) -> bool {
             println!("{text}: no case");
             return false;
         };
-        let said = faults.run(text, &without.usual(), options.patience);
-        print!("{}", said.all);
-        let wrong = faults.judge(&case, &said, &without);
+        let output = faults.run(text, &without.usual(), options.patience);
+        print!("{}", output.all);
+        let wrong = faults.judge(&case, &output, &without);
         println!("{wrong:#?}");
         return wrong.is_empty();
     }

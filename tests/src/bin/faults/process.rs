@@ -88,7 +88,7 @@ pub fn child(watch: &dyn Watch) -> ExitCode {
 }
 
 /// The output of a child, or the reason why it did not end well.
-pub struct Said {
+pub struct Output {
     lines: Vec<String>,
     /// All of its output.
     pub all: String,
@@ -96,7 +96,7 @@ pub struct Said {
     pub end: Option<String>,
 }
 
-impl Said {
+impl Output {
     /// Returns the rest of each line that has this beginning.
     pub fn after<'a>(&'a self, begin: &'a str) -> impl Iterator<Item = &'a str> {
         self.lines
@@ -168,9 +168,9 @@ pub fn command(usual: &str) -> Command {
 }
 
 /// Runs a child, which hangs if it takes so many seconds.
-pub fn run(mut command: Command, patience: u64) -> Said {
+pub fn run(mut command: Command, patience: u64) -> Output {
     let Some(output) = finished(&mut command, Duration::from_secs(patience)) else {
-        return Said {
+        return Output {
             lines: Vec::new(),
             all: String::new(),
             end: Some("hangs".to_owned()),
@@ -179,7 +179,7 @@ pub fn run(mut command: Command, patience: u64) -> Said {
     let all =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     let lines = all[0].lines().filter_map(|line| line.strip_prefix('@'));
-    Said {
+    Output {
         lines: lines.map(str::to_owned).collect(),
         end: (!output.status.success()).then(|| output.status.to_string()),
         all: all.concat(),

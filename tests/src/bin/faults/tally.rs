@@ -1,6 +1,6 @@
 //! Cases side by side, and what came of them.
 
-use crate::process::Said;
+use crate::process::Output;
 use crate::{Case, Faults, Options};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ impl<'a> Tally<'a> {
     pub fn of(
         cases: &'a [Case],
         faults: &dyn Faults,
-        without: &Said,
+        without: &Output,
         started: Instant,
         options: &Options,
     ) -> Self {
@@ -46,8 +46,8 @@ impl<'a> Tally<'a> {
                         let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) else {
                             break;
                         };
-                        let said = faults.run(&case.text(), &usual, options.patience);
-                        let outcome = outcome(case, faults, without, &said);
+                        let output = faults.run(&case.text(), &usual, options.patience);
+                        let outcome = outcome(case, faults, without, &output);
                         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
                         let row = tally.0.entry((&case.name, &case.error)).or_default();
                         row[outcome as usize] += 1;
@@ -92,15 +92,15 @@ impl fmt::Display for Tally<'_> {
 }
 
 /// Returns the outcome of a case from the output of its process. Prints what is wrong with it.
-fn outcome(case: &Case, faults: &dyn Faults, without: &Said, said: &Said) -> Outcome {
-    if said.end.is_none() && !faults.came(case, said) {
+fn outcome(case: &Case, faults: &dyn Faults, without: &Output, output: &Output) -> Outcome {
+    if output.end.is_none() && !faults.came(case, output) {
         return Outcome::NotReached;
     }
-    let wrong = faults.judge(case, said, without);
+    let wrong = faults.judge(case, output, without);
     for problem in &wrong {
         println!("{}: {problem}", case.text());
     }
-    let error = said.after("first error ").next().is_some();
+    let error = output.after("first error ").next().is_some();
     match (wrong.is_empty(), error) {
         (false, _) => Outcome::Failed,
         (true, true) => Outcome::Error,

@@ -3,7 +3,7 @@
 //! A case is `CALL:NUMBER:CODE`. The second run must be without errors, but for lost devices, which must say so, and instances
 //! and devices that were never made; no more Vulkan objects may live after it than in a process without a fault.
 
-use crate::process::{self, Said, Watch};
+use crate::process::{self, Output, Watch};
 use crate::{Case, Faults};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl Vulkan {
 }
 
 impl Faults for Vulkan {
-    fn run(&self, case: &str, usual: &str, patience: u64) -> Said {
+    fn run(&self, case: &str, usual: &str, patience: u64) -> Output {
         let layers = [
             "/usr/local/share/vulkan",
             "/etc/vulkan",
@@ -85,28 +85,28 @@ impl Faults for Vulkan {
         MOST
     }
 
-    fn came(&self, case: &Case, said: &Said) -> bool {
-        NEVER_MADE.contains(&case.name.as_str()) || said.after("first failed").next().is_some()
+    fn came(&self, case: &Case, output: &Output) -> bool {
+        NEVER_MADE.contains(&case.name.as_str()) || output.after("first failed").next().is_some()
     }
 
-    fn judge(&self, case: &Case, said: &Said, without: &Said) -> Vec<String> {
-        let mut wrong = said.problems();
-        if said.end.is_some() {
+    fn judge(&self, case: &Case, output: &Output, without: &Output) -> Vec<String> {
+        let mut wrong = output.problems();
+        if output.end.is_some() {
             return wrong;
         }
         let lost = case.error == DEVICE_LOST;
         if lost && !NEVER_MADE.contains(&case.name.as_str()) {
-            if said.late_errors().next().is_none() {
+            if output.late_errors().next().is_none() {
                 wrong.push("a lost device works".to_owned());
             }
-            if said.after("available ").any(|value| value != "0") {
+            if output.after("available ").any(|value| value != "0") {
                 wrong.push("a lost device says that it is available".to_owned());
             }
         } else if !NEVER_MADE.contains(&case.name.as_str()) {
-            wrong.extend(said.late_errors());
+            wrong.extend(output.late_errors());
         }
         if !lost {
-            wrong.extend(said.leaked(without));
+            wrong.extend(output.leaked(without));
         }
         wrong
     }

@@ -8,7 +8,7 @@ use core::ptr::null_mut;
 type Handle = *mut c_void;
 /// The place of a function's message. None is freed: they are few, and they are about failures that
 /// do not occur.
-type Said = *mut *mut c_char;
+type ErrorMessage = *mut *mut c_char;
 
 /// The values of `LLVMCodeGenLevelAggressive`, `LLVMRelocPIC`, `LLVMCodeModelDefault` and
 /// `LLVMObjectFile`.
@@ -53,15 +53,15 @@ macro_rules! functions {
 }
 
 functions! {
-    read = c"LLVMCreateMemoryBufferWithSTDIN": fn(*mut Handle, Said) -> c_int;
+    read = c"LLVMCreateMemoryBufferWithSTDIN": fn(*mut Handle, ErrorMessage) -> c_int;
     buffer_start = c"LLVMGetBufferStart": fn(Handle) -> *const c_void;
     buffer_size = c"LLVMGetBufferSize": fn(Handle) -> usize;
     dispose_buffer = c"LLVMDisposeMemoryBuffer": fn(Handle);
     create_context = c"LLVMContextCreate": fn() -> Handle;
     dispose_context = c"LLVMContextDispose": fn(Handle);
-    parse = c"LLVMParseIRInContext": fn(Handle, Handle, *mut Handle, Said) -> c_int;
+    parse = c"LLVMParseIRInContext": fn(Handle, Handle, *mut Handle, ErrorMessage) -> c_int;
     dispose_module = c"LLVMDisposeModule": fn(Handle);
-    target = c"LLVMGetTargetFromTriple": fn(*const c_char, *mut Handle, Said) -> c_int;
+    target = c"LLVMGetTargetFromTriple": fn(*const c_char, *mut Handle, ErrorMessage) -> c_int;
     create_machine = c"LLVMCreateTargetMachine":
         fn(Handle, *const c_char, *const c_char, *const c_char, c_int, c_int, c_int) -> Handle;
     dispose_machine = c"LLVMDisposeTargetMachine": fn(Handle);
@@ -74,7 +74,7 @@ functions! {
     run_passes = c"LLVMRunPasses": fn(Handle, *const c_char, Handle, Handle) -> Handle;
     message = c"LLVMGetErrorMessage": fn(Handle) -> *mut c_char;
     dispose_message = c"LLVMDisposeErrorMessage": fn(*mut c_char);
-    emit = c"LLVMTargetMachineEmitToMemoryBuffer": fn(Handle, Handle, c_int, Said, *mut Handle) -> c_int;
+    emit = c"LLVMTargetMachineEmitToMemoryBuffer": fn(Handle, Handle, c_int, ErrorMessage, *mut Handle) -> c_int;
 }
 
 impl Llvm {
@@ -90,11 +90,11 @@ impl Llvm {
         else {
             return UNABLE;
         };
-        let mut said: *mut c_char = null_mut();
+        let mut error: *mut c_char = null_mut();
         let (mut text, mut target) = (null_mut(), null_mut());
         // SAFETY: LLVM's interface, with handles of its own; text and module are disposed of by whom it says.
         unsafe {
-            if (self.target)(triple.as_ptr(), &mut target, &mut said) != 0 {
+            if (self.target)(triple.as_ptr(), &mut target, &mut error) != 0 {
                 return UNABLE;
             }
             let machine = (self.create_machine)(
@@ -109,14 +109,14 @@ impl Llvm {
             if machine.is_null() {
                 return UNABLE;
             }
-            if (self.read)(&mut text, &mut said) != 0 {
-                return complain(said);
+            if (self.read)(&mut text, &mut error) != 0 {
+                return complain(error);
             }
             let context = (self.create_context)();
             let mut module = null_mut();
             // It takes the text.
-            if (self.parse)(context, text, &mut module, &mut said) != 0 {
-                return complain(said);
+            if (self.parse)(context, text, &mut module, &mut error) != 0 {
+                return complain(error);
             }
             (self.set_triple)(module, triple.as_ptr());
             let layout = (self.create_layout)(machine);
@@ -155,11 +155,11 @@ impl Llvm {
     }
 
     unsafe fn write_object(&self, module: Handle, machine: Handle, output: c_int) -> u8 {
-        let (mut object, mut said) = (null_mut(), null_mut());
+        let (mut object, mut error) = (null_mut(), null_mut());
         // SAFETY: as above.
         unsafe {
-            if (self.emit)(machine, module, OBJECT, &mut said, &mut object) != 0 {
-                return complain(said);
+            if (self.emit)(machine, module, OBJECT, &mut error, &mut object) != 0 {
+                return complain(error);
             }
             let size = (self.buffer_size)(object);
             let bytes =
@@ -175,10 +175,10 @@ impl Llvm {
     }
 }
 
-unsafe fn complain(said: *const c_char) -> u8 {
-    if !said.is_null() {
+unsafe fn complain(error: *const c_char) -> u8 {
+    if !error.is_null() {
         // SAFETY: a message of LLVM's.
-        unsafe { write_all(2, CStr::from_ptr(said).to_bytes()) };
+        unsafe { write_all(2, CStr::from_ptr(error).to_bytes()) };
     }
     FAILED
 }

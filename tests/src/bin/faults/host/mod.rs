@@ -10,7 +10,7 @@ mod calls;
 mod patch;
 mod state;
 
-use crate::process::{self, Said, Watch};
+use crate::process::{self, Output, Watch};
 use crate::scenario;
 use crate::{Case, Faults};
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ impl Host {
 }
 
 impl Faults for Host {
-    fn run(&self, case: &str, usual: &str, patience: u64) -> Said {
+    fn run(&self, case: &str, usual: &str, patience: u64) -> Output {
         let number = self.next.fetch_add(1, Relaxed);
         let place = self.place.join(number.to_string());
         let (cache, temporary) = (place.join("cache"), place.join("temporary"));
@@ -109,30 +109,30 @@ impl Faults for Host {
             .env(FAULT, case)
             .env("PUMICE_CACHE_DIR", &cache)
             .env("TMPDIR", &temporary);
-        let said = process::run(command, patience);
+        let output = process::run(command, patience);
         let _ = std::fs::remove_dir_all(place);
-        said
+        output
     }
 
     fn most(&self) -> u64 {
         MOST
     }
 
-    fn came(&self, _: &Case, said: &Said) -> bool {
-        said.after("first failed").next().is_some()
+    fn came(&self, _: &Case, output: &Output) -> bool {
+        output.after("first failed").next().is_some()
     }
 
-    fn judge(&self, case: &Case, said: &Said, without: &Said) -> Vec<String> {
-        let mut wrong = said.problems();
-        if said.end.is_some() {
+    fn judge(&self, case: &Case, output: &Output, without: &Output) -> Vec<String> {
+        let mut wrong = output.problems();
+        if output.end.is_some() {
             return wrong;
         }
         // Which devices there are is found out once in a process, by the OpenCL loader as well.
         let none = |error: &str| error == "clGetDeviceIDs CL_DEVICE_NOT_FOUND";
-        if !said.after("first error ").any(none) {
-            wrong.extend(said.late_errors());
+        if !output.after("first error ").any(none) {
+            wrong.extend(output.late_errors());
         }
-        let mut left = said.leaked(without);
+        let mut left = output.leaked(without);
         // What cannot be removed stays.
         if case.name.starts_with("unlink") || case.name == "read-only" {
             left.retain(|text| !text.contains("temporary"));

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-static LEAVING: AtomicBool = AtomicBool::new(false);
+static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The cell of a thread. Cells are used again, never freed, and in a list without a lock: a forked child has the memory of
 /// threads that it lacks, and would wait for ever for what one of them held.
@@ -111,7 +111,7 @@ impl Call {
         // Seen by `settle`, or sees `begin`.
         depth.calls.store(calls + 1, Ordering::SeqCst);
         let call = Self(depth, PhantomData);
-        (!is_leaving() && !forked::is_forked()).then_some(call)
+        (!has_begun() && !forked::is_forked()).then_some(call)
     }
 
     /// Does the same as [`Call::enter`] for the runtime's own threads: if the process is ending,
@@ -147,14 +147,14 @@ pub(super) fn others_are_in_calls() -> bool {
 
 /// Returns true if the drivers are being taken apart, or are gone.
 #[inline]
-pub fn is_leaving() -> bool {
-    LEAVING.load(Ordering::SeqCst) || system_is_leaving()
+pub fn has_begun() -> bool {
+    BEGUN.load(Ordering::SeqCst) || system_shuts_down()
 }
 
 /// Returns true if the system has ended the other threads of this process, which may have held
 /// locks.
 #[cfg(windows)]
-fn system_is_leaving() -> bool {
+fn system_shuts_down() -> bool {
     // SAFETY: a question without operands.
     unsafe { super::win32::RtlDllShutdownInProgress() != 0 }
 }
@@ -162,13 +162,13 @@ fn system_is_leaving() -> bool {
 /// Returns false, as there is no such query on this system.
 #[cfg(not(windows))]
 #[inline]
-fn system_is_leaving() -> bool {
+fn system_shuts_down() -> bool {
     false
 }
 
-/// Makes [`is_leaving`] true. Returns whether it was so already.
+/// Makes [`has_begun`] true. Returns whether it was so already.
 pub fn begin() -> bool {
-    LEAVING.swap(true, Ordering::SeqCst)
+    BEGUN.swap(true, Ordering::SeqCst)
 }
 
 /// Waits until no other thread is in a call, at most for a while: some wait for what will not happen any more.
