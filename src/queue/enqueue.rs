@@ -46,9 +46,9 @@ struct Request<'a> {
 }
 
 /// How far an enqueue has come.
-enum Turn<'a> {
-    /// The enqueue is done: the event, if it is wanted.
-    Over(ClResult<Option<Ref<Event>>>),
+enum Enqueued<'a> {
+    /// The command is encoded, complete or refused: its event, if it is wanted.
+    Finished(ClResult<Option<Ref<Event>>>),
     /// The command must be pending, from where it has come to, until these events are there.
     Pending(MutexGuard<'a, QueueState>, Unfinished, Awaited),
 }
@@ -72,9 +72,9 @@ impl Object<Queue> {
             queued: if self.measuring { now_ns() } else { 0 },
         };
         let queued = request.queued;
-        let result = match self.take_turn(&request, &command) {
-            Turn::Over(result) => result.inspect_err(|_| refuse(&command)),
-            Turn::Pending(state, rest, events) => {
+        let result = match self.try_encode(&request, &command) {
+            Enqueued::Finished(result) => result.inspect_err(|_| refuse(&command)),
+            Enqueued::Pending(state, rest, events) => {
                 self.pend_request(request, command, state, rest, events)
             }
         };
@@ -90,7 +90,7 @@ impl Object<Queue> {
 
     /// Encodes a command that has nothing to wait for, or does what follows from its dependencies.
     #[inline]
-    fn take_turn(self: &Arc<Self>, request: &Request<'_>, command: &Command) -> Turn<'_> {
+    fn try_encode(self: &Arc<Self>, request: &Request<'_>, command: &Command) -> Enqueued<'_> {
         let state = self.state.lock();
         let work = &command.work;
         if request.wait.is_empty()
@@ -104,27 +104,27 @@ impl Object<Queue> {
                     Ok(false) => {}
                     done => {
                         self.unlock(state);
-                        return Turn::Over(done.map(|_| None));
+                        return Enqueued::Finished(done.map(|_| None));
                     }
                 }
             }
             return self.encode_request(request, command, state, &Ready::default());
         }
-        self.resolve_turn(request, command, state)
+        self.resolve_and_encode(request, command, state)
     }
 
     /// Resolves the dependencies of a command, and does what follows from that.
     #[inline(never)]
-    fn resolve_turn<'a>(
+    fn resolve_and_encode<'a>(
         self: &'a Arc<Self>,
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
-    ) -> Turn<'a> {
+    ) -> Enqueued<'a> {
         let context = &self.target.context;
         let wait = request.wait;
         if !wait.iter().all(|e| Arc::ptr_eq(&e.context, context)) {
-            return Turn::Over(err(
+            return Enqueued::Finished(err(
                 cl::CL_INVALID_CONTEXT,
                 "an event of the wait list is of another context than the queue",
             ));
@@ -143,7 +143,7 @@ impl Object<Queue> {
                     queue.flush();
                     flushed += 1;
                     if queue.progress().submitted() < value && flushed > 2 * wait.len() {
-                        return Turn::Over(err(
+                        return Enqueued::Finished(err(
                             cl::CL_OUT_OF_RESOURCES,
                             "a queue that is waited for cannot be submitted",
                         ));
@@ -152,7 +152,7 @@ impl Object<Queue> {
                 }
                 Resolved::Failed => {
                     drop(state);
-                    return Turn::Over(self.fail_request(request, command));
+                    return Enqueued::Finished(self.fail_request(request, command));
                 }
                 Resolved::Ready(mut ready)
                     if !must_pend
@@ -168,7 +168,7 @@ impl Object<Queue> {
                     waited += 1;
                     if !state.in_order() {
                         if let Err(error) = self.wait_until_idle(state, &points, None) {
-                            return Turn::Over(Err(error));
+                            return Enqueued::Finished(Err(error));
                         }
                         state = self.state.lock();
                         continue;
@@ -177,9 +177,9 @@ impl Object<Queue> {
                     return self.encode_when_idle(request, command, state, &ready, &points);
                 }
                 Resolved::Pending(events) if !must_pend => {
-                    return Turn::Pending(state, Unfinished::default(), events);
+                    return Enqueued::Pending(state, Unfinished::default(), events);
                 }
-                _ => return Turn::Pending(state, Unfinished::default(), Awaited::new()),
+                _ => return Enqueued::Pending(state, Unfinished::default(), Awaited::new()),
             }
         }
     }
@@ -235,7 +235,7 @@ impl Object<Queue> {
         mut state: MutexGuard<'a, QueueState>,
         ready: &Ready,
         points: &[Point],
-    ) -> Turn<'a> {
+    ) -> Enqueued<'a> {
         let seq = state.host.add_launches(self.progress.host_done());
         let waited = self.wait_until_idle(state, points, Some(seq));
         let mut state = self.state.lock();
@@ -244,17 +244,17 @@ impl Object<Queue> {
         let own = |value: &u64| self.progress.has_failed(*value);
         let other = |point: &Point| point.timeline.failure(point.value).is_some();
         let failed = ready.own.iter().any(own) || points.iter().any(other);
-        let turn = match waited {
+        let enqueued = match waited {
             Ok(()) if !failed => self.encode_request(request, command, state, ready),
             waited => {
                 self.unlock(state);
-                Turn::Over(waited.and_then(|()| self.fail_request(request, command)))
+                Enqueued::Finished(waited.and_then(|()| self.fail_request(request, command)))
             }
         };
-        if let (Turn::Over(_), true) = (&turn, self.progress.pending() > 0) {
+        if let (Enqueued::Finished(_), true) = (&enqueued, self.progress.pending() > 0) {
             wake([self.clone() as _]);
         }
-        turn
+        enqueued
     }
 
     /// Fails a request whose wait list has an event that failed.
@@ -317,7 +317,7 @@ impl Object<Queue> {
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
         ready: &Ready,
-    ) -> Turn<'a> {
+    ) -> Enqueued<'a> {
         let how = How {
             profile: request.want_event && self.measuring,
             blocking: request.blocking,
@@ -325,11 +325,13 @@ impl Object<Queue> {
             ..How::default()
         };
         match self.encode(&mut state, command, ready, how) {
-            Ok(encoded) => Turn::Over(self.finish_request(request, command, state, encoded)),
-            Err(Stop::Unfinished(rest)) => Turn::Pending(state, rest, Awaited::new()),
+            Ok(encoded) => {
+                Enqueued::Finished(self.finish_request(request, command, state, encoded))
+            }
+            Err(Stop::Unfinished(rest)) => Enqueued::Pending(state, rest, Awaited::new()),
             Err(Stop::Failed(error)) => {
                 self.unlock(state);
-                Turn::Over(Err(error))
+                Enqueued::Finished(Err(error))
             }
         }
     }

@@ -39,6 +39,7 @@ mod eval;
 mod group;
 mod happens;
 mod images;
+mod inst;
 mod item;
 mod launch;
 mod lowered;

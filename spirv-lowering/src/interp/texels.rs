@@ -5,7 +5,7 @@
 
 use super::error::{Error, Fault};
 use super::images::View;
-use super::item::InstRun;
+use super::inst::InstRun;
 use super::pictures::{Picture, TEXEL_BYTES};
 use super::scalar::Scalar;
 use super::watch::{Fact, Pixel, Shared, Wrong};

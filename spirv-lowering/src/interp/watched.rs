@@ -3,7 +3,8 @@
 
 use super::error::{Error, Fault};
 use super::happens::Atomic;
-use super::item::{InstRun, Item};
+use super::inst::InstRun;
+use super::item::Item;
 use super::launch::Machine;
 use super::memory::OWN;
 use super::scalar::Scalar;

@@ -20,7 +20,7 @@ struct Taken {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A permit, which is released when dropped.
-pub struct Turn<'a>(Option<&'a CompilerLimit>);
+pub struct Permit<'a>(Option<&'a CompilerLimit>);
 
 impl CompilerLimit {
     /// Creates a limit of `most` compilers.
@@ -33,10 +33,10 @@ impl CompilerLimit {
     }
 
     /// Takes a permit, and waits for one if there is none.
-    pub fn take(&self) -> Turn<'_> {
+    pub fn take(&self) -> Permit<'_> {
         let Some(mut state) = self.state.try_lock_for(LOOK) else {
             // Nobody holds the lock that long, except in a parent that is not here.
-            return Turn(None);
+            return Permit(None);
         };
         let here = std::process::id();
         if state.owner != here {
@@ -49,11 +49,11 @@ impl CompilerLimit {
             self.freed.wait_for(&mut state, LOOK);
         }
         state.taken += 1;
-        Turn(Some(self))
+        Permit(Some(self))
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let Some(limit) = self.0 else { return };
         let mut state = limit.state.lock();
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn a_child_begins_anew() {
         let limit = CompilerLimit::new(1);
-        let turn = limit.take();
+        let permit = limit.take();
         limit.state.lock().owner = 1;
         drop(limit.take());
         assert_eq!(limit.state.lock().taken, 0);
-        drop(turn);
+        drop(permit);
     }
 }
