@@ -157,6 +157,7 @@ impl Features {
             (true, "cl_khr_expect_assume", one),
             (true, "cl_khr_extended_bit_ops", one),
             (true, "cl_khr_extended_async_copies", one),
+            (true, "cl_khr_async_work_group_copy_fence", one),
             (true, "cl_ext_float_atomics", one),
             (self.kernel_clock(), "cl_khr_kernel_clock", one),
             (true, "cl_khr_il_program", one),

@@ -85,9 +85,9 @@ pub(super) static ROWS: &[Row] = &[
         name: "unknown-functions",
         drivers: FRONT_ENDS,
         only: None,
-        what: "No fault: functions of cl_khr_work_group_uniform_arithmetic and \
-               cl_khr_extended_async_copies are not known, nor clocks to old compilers. They are \
-               declared (`prelude`, `group_functions`).",
+        what: "No fault: functions of cl_khr_work_group_uniform_arithmetic, \
+               cl_khr_extended_async_copies and cl_khr_async_work_group_copy_fence are not known, \
+               nor clocks to old compilers. They are declared (`prelude`, `group_functions`).",
         test: "collectives::copies_of_planes",
         fails_on: CLANG_22,
         again: "2027-05",

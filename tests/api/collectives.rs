@@ -714,6 +714,35 @@ fn copies_of_planes() {
     }
 }
 
+/// A copy behind a fence reads what another copy, done by other work-items, wrote before it.
+#[test]
+fn a_fence_orders_copies() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "#pragma OPENCL EXTENSION cl_khr_async_work_group_copy_fence : enable
+         kernel void f(global const int *in, global int *out) {
+             local int box[128];
+             event_t e = async_work_group_copy(box, in, 128, 0);
+             async_work_group_copy_fence(CLK_LOCAL_MEM_FENCE);
+             e = async_work_group_copy(out, box + 64, 64, e);
+             async_work_group_copy_fence(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+             e = async_work_group_copy(box, out + 1, 63, e);
+             wait_group_events(1, &e);
+             out[64 + get_local_id(0)] = box[63 - get_local_id(0)];
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let input: Vec<i32> = (0..128).map(|i| i * 3).collect();
+    let a = setup.buffer_of(&input);
+    let out = setup.buffer_of(&[0i32; 128]);
+    kernel.set_buffer(0, &a).set_buffer(1, &out);
+    setup.run(&kernel, &[64], Some(&[64]));
+    let got = setup.read::<i32>(&out, 128);
+    assert_eq!(got[..64], input[64..]);
+    let last = (0..64).map(|i| if i == 0 { 63 } else { 128 - i });
+    assert_eq!(got[64..], last.map(|i| i as i32 * 3).collect::<Vec<_>>());
+}
+
 #[test]
 fn independent_sub_groups_wait_for_one_another() {
     let setup = Setup::new();

@@ -7,6 +7,10 @@ use std::fmt::Write;
 /// The template that [`write_copies`] writes once for each direction.
 const COPIES: &str = include_str!("extended_copies.cl");
 
+/// The definition of the fence between asynchronous copies.
+const FENCE: &str = "static inline __attribute__((convergent)) void \
+    async_work_group_copy_fence(cl_mem_fence_flags flags) { barrier(flags); }";
+
 /// Writes the functions of cl_khr_work_group_uniform_arithmetic, which clang does not declare.
 pub fn write(out: &mut String) -> std::fmt::Result {
     const INTEGERS: &[&str] = &["int", "uint", "long", "ulong"];
@@ -48,9 +52,11 @@ pub fn write(out: &mut String) -> std::fmt::Result {
     declare(Some("cl_khr_fp16"), "mul", &["half"])
 }
 
-/// Writes the functions of cl_khr_extended_async_copies. Every work-item copies some of the
-/// elements; waiting for the event is a barrier, as for the other asynchronous copies.
+/// Writes the functions of cl_khr_extended_async_copies and cl_khr_async_work_group_copy_fence. Every
+/// work-item copies some of the elements; waiting for the event is a barrier, as for the other
+/// asynchronous copies, and so is the fence.
 pub fn write_copies(out: &mut String) -> std::fmt::Result {
+    writeln!(out, "{FENCE}")?;
     for (to, from) in [("__local", "__global"), ("__global", "__local")] {
         writeln!(
             out,

@@ -31,7 +31,7 @@ type Conversion = (&'static str, &'static str, String);
 #[derive(Default)]
 pub struct Conversions {
     used: BTreeSet<Conversion>,
-    /// `async_work_group_copy_2D2D` and `_3D3D`.
+    /// `async_work_group_copy_2D2D`, `_3D3D` and `async_work_group_copy_fence`.
     planes: bool,
     /// `vloada_half3`.
     loads: bool,
