@@ -68,14 +68,13 @@ impl Chooser<'_> {
         let of = self.recording(Phase::Finalized)?;
         let commands = self.program().recorded(of, usize::MAX);
         let kernel = |what: &What| matches!(what, What::Kernel { .. });
-        let kernels: Vec<usize> = (commands.iter())
+        let kernels: Vec<_> = (commands.iter())
             .filter(|(_, command)| kernel(&command.what))
-            .map(|(at, _)| *at)
             .collect();
         if kernels.is_empty() {
             return None;
         }
-        let of = *self.rng.pick(&kernels);
+        let (of, old) = *self.rng.pick(&kernels);
         let Some(What::Kernel {
             dst,
             src,
@@ -86,13 +85,27 @@ impl Chooser<'_> {
         else {
             return None;
         };
-        Some(What::Update {
-            of,
-            dst,
-            src,
-            words,
-            add,
-        })
+        let What::Kernel {
+            dst: to,
+            src: from,
+            words: size,
+            add: number,
+            spins,
+        } = &old.what
+        else {
+            return None;
+        };
+        // The loop stays as long as it was. Often something else stays, too.
+        let fits = words * spins <= 1 << 22 || words <= *size;
+        let mut keep = |percent| self.rng.percent(percent);
+        let update = What::Update {
+            of: *of,
+            dst: if keep(30) { *to } else { dst },
+            src: if keep(30) { *from } else { src },
+            words: if keep(30) { *size } else { words },
+            add: if keep(50) { *number } else { add },
+        };
+        fits.then_some(update)
     }
 
     pub(super) fn discard(&mut self) -> Option<What> {

@@ -308,7 +308,7 @@ impl Run<'_> {
             }
             What::Update { of, .. } => {
                 let recording = self.program.actions[*of].recording.unwrap_or_default();
-                expect("an update", self.update(recording, &action.what), 0)?;
+                expect("an update", self.update(index, recording, &action.what), 0)?;
                 (recording, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR)
             }
             What::Misuse(of, how) => {
@@ -412,7 +412,8 @@ impl Run<'_> {
         }
     }
 
-    fn update(&self, recording: usize, what: &What) -> cl_int {
+    /// Updates a kernel, by what is not as it was.
+    fn update(&self, index: usize, recording: usize, what: &What) -> cl_int {
         let What::Update {
             of,
             dst,
@@ -430,12 +431,30 @@ impl Run<'_> {
                 arg_value: (&raw const *value).cast(),
             }
         }
+        let commands = self.program.recorded(recording, index);
+        let before = commands.iter().find(|(at, _)| at == of);
+        let Some(What::Kernel {
+            dst: to,
+            src: from,
+            words: size,
+            add: number,
+            ..
+        }) = before.map(|(_, command)| &command.what)
+        else {
+            return CL_INVALID_OPERATION;
+        };
         let sides = [*dst, *src].map(|operand| match operand {
             Operand::Object(side) => (self.object(side), self.numbers(operand)),
             _ => (null_mut(), self.numbers(operand)),
         });
-        let (mut args, mut pointers) = (vec![argument(6, add)], Vec::new());
-        for (number, operand) in [dst, src].into_iter().enumerate() {
+        let (mut args, mut pointers) = (Vec::new(), Vec::new());
+        if add != number {
+            args.push(argument(6, add));
+        }
+        for (number, (operand, old)) in [(dst, to), (src, from)].into_iter().enumerate() {
+            if operand == old {
+                continue;
+            }
             let (first, (object, numbers)) = (3 * number as cl_uint, &sides[number]);
             match operand {
                 Operand::Pointer(place) => pointers.push(cl_mutable_dispatch_arg_khr {
@@ -448,20 +467,24 @@ impl Run<'_> {
             args.push(argument(first + 1, &numbers[0]));
             args.push(argument(first + 2, &numbers[1]));
         }
+        let list = |args: &[cl_mutable_dispatch_arg_khr]| match args.is_empty() {
+            true => null(),
+            false => args.as_ptr(),
+        };
         let config = cl_mutable_dispatch_config_khr {
             command: self.handles[*of],
             num_args: args.len() as cl_uint,
             num_svm_args: pointers.len() as cl_uint,
             num_exec_infos: 0,
             work_dim: 1,
-            arg_list: args.as_ptr(),
-            arg_svm_list: match pointers.is_empty() {
-                true => null(),
-                false => pointers.as_ptr(),
-            },
+            arg_list: list(&args),
+            arg_svm_list: list(&pointers),
             exec_info_list: null(),
             global_work_offset: null(),
-            global_work_size: words,
+            global_work_size: match words == size {
+                true => null(),
+                false => words,
+            },
             local_work_size: null(),
         };
         let kind = CL_STRUCTURE_TYPE_MUTABLE_DISPATCH_CONFIG_KHR;
