@@ -13,6 +13,8 @@
 //!   wait for nothing else.
 //! - Memory in flight is no more than the program handed over, and some more.
 //!
+//! A wait for a semaphore that nobody has signalled yet is as a gate, which its signal opens.
+//!
 //! A gate of a device occupies one of its threads. The CPU device has as many as there are processors, and runs other
 //! commands on the others, so at most one gate of each device is closed at a time. Where a device has a single thread, or runs
 //! one kernel after the other, as llvmpipe does and a GPU may, a kernel that waits is *alone*: of other commands of that device

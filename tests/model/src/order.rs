@@ -114,6 +114,26 @@ impl Order {
         }
     }
 
+    /// A wait for a semaphore that came before its signal has got it: the wait, and what is behind it, is behind the signal.
+    pub fn lead(&mut self, wait: usize, signal: usize) {
+        let (before, slow) = (self.with(signal), self.slow(signal));
+        let add = |set: &mut Set, more: Set| {
+            if *set >> wait & 1 == 1 {
+                *set |= more;
+            }
+        };
+        self.before.iter_mut().for_each(|set| add(set, before));
+        self.slow.iter_mut().for_each(|set| add(set, slow));
+        self.before[wait] |= before;
+        self.slow[wait] |= slow;
+        for lane in &mut self.lanes {
+            add(&mut lane.all, before);
+            add(&mut lane.fence, before);
+            add(&mut lane.slow_all, slow);
+            add(&mut lane.slow_fence, slow);
+        }
+    }
+
     /// Appends an action that fails, which is known as soon as one of its dependencies has failed.
     pub fn push_failing(&mut self, action: &ProgramAction) {
         let index = self.before.len();

@@ -86,7 +86,9 @@ impl Planner {
 
     /// Returns the promises that hold for the present state of the gates.
     pub fn promises(&self) -> Promises<'_> {
-        Promises::new(&self.program, &self.order, &self.state.closed)
+        let gates = self.state.closed.iter().copied();
+        let closed: Vec<usize> = gates.chain(self.program.waiters()).collect();
+        Promises::new(&self.program, &self.order, &closed)
     }
 
     /// Returns true if an action's own operands overlap, and it is not a kernel that works in place.
@@ -107,6 +109,16 @@ impl Planner {
             resolved.waits = self.program.dependencies(at, action).collect();
         }
         resolved
+    }
+
+    /// The waits that a signal is for, where they came first.
+    fn waiters(&self, action: &ProgramAction) -> impl Iterator<Item = usize> + '_ {
+        let list = match &action.what {
+            What::Signal(list) => list.clone(),
+            _ => Vec::new(),
+        };
+        list.into_iter()
+            .filter_map(|one| self.program.waiter(one, usize::MAX))
     }
 
     fn conflict(&self, ones: &[Access], others: &[Access]) -> bool {
@@ -167,8 +179,10 @@ impl Planner {
                 .map(|(index, _)| index)
                 .filter(|&index| !self.program.fails(index))
                 .collect(),
-            // A semaphore that is signalled is not signalled again.
-            What::Signal(list) => (list.iter())
+            // A semaphore that is signalled is not signalled again, and waits are in their order.
+            What::Signal(list) | What::Await(list) => (list.iter())
+                .filter(|one| self.program.signal(**one, usize::MAX).is_none())
+                .filter(|one| self.program.waiter(**one, usize::MAX).is_none())
                 .filter_map(|one| self.program.last_use(*one, usize::MAX))
                 .map(|(index, _)| index)
                 .filter(|&index| !self.program.fails(index))
@@ -183,7 +197,10 @@ impl Planner {
             .check(&self.program, action)
             .map_err(Refusal::Invalid)?;
         let resolved = self.resolved(action);
-        if self.promises().holds_up(&resolved) {
+        let slow = self.order.slow_before(&resolved);
+        if self.promises().holds_up(&resolved)
+            || self.waiters(action).any(|wait| slow >> wait & 1 == 1)
+        {
             return Err(Refusal::Closed);
         }
         let list = accesses(&self.program, action);
@@ -253,6 +270,10 @@ impl Planner {
         } else {
             self.order.push(&resolved);
             self.state.push(index, &action);
+        }
+        let waiters: Vec<usize> = self.waiters(&action).collect();
+        for wait in waiters {
+            self.order.lead(wait, index);
         }
         for (of, order) in self.recordings.iter_mut().enumerate() {
             match action.recording == Some(of) {

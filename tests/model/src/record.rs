@@ -85,10 +85,31 @@ impl Program {
 
     /// Returns the signal of a semaphore that no wait has taken yet, behind so many actions.
     pub fn signal(&self, semaphore: usize, at: usize) -> Option<usize> {
-        match self.last_use(semaphore, at)? {
-            (index, What::Signal(_)) => Some(index),
-            _ => None,
-        }
+        let index = self.unpaired(semaphore, at)?;
+        matches!(self.actions[index].what, What::Signal(_)).then_some(index)
+    }
+
+    /// Returns the wait for a semaphore that no signal has come for yet, behind so many actions.
+    pub fn waiter(&self, semaphore: usize, at: usize) -> Option<usize> {
+        let index = self.unpaired(semaphore, at)?;
+        matches!(self.actions[index].what, What::Await(_)).then_some(index)
+    }
+
+    /// Returns the waits without a signal so far.
+    pub fn waiters(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.semaphores.len()).filter_map(|one| self.waiter(one, usize::MAX))
+    }
+
+    /// Returns the last signal or wait without a partner, behind so many actions.
+    fn unpaired(&self, semaphore: usize, at: usize) -> Option<usize> {
+        let actions = self.actions[..at.min(self.actions.len())].iter();
+        let uses = actions.enumerate().filter(|(_, action)| {
+            matches!(&action.what, What::Signal(list) | What::Await(list) if list.contains(&semaphore))
+        });
+        uses.fold(None, |open: Option<usize>, (index, _)| match open {
+            None => Some(index),
+            Some(_) => None,
+        })
     }
 
     /// Returns the last signal of a semaphore, or wait for it, behind so many actions.

@@ -359,6 +359,7 @@ impl Run<'_> {
         if let Some(watch) = &self.watch {
             watch.end();
         }
+        self.end_waits();
         self.finish_all().and(result)
     }
 

@@ -438,7 +438,16 @@ impl State {
                 let end = program.actions.len();
                 let signalled = |of: &usize| program.signal(*of, end).is_some();
                 match action.what {
-                    What::Signal(_) => check(!list.iter().any(signalled), "signalled already"),
+                    What::Signal(_) => {
+                        check(!list.iter().any(signalled), "signalled already")?;
+                        let mut waits = list.iter().map(|of| program.waiter(*of, end));
+                        let awaited = waits.any(|wait| wait.is_some());
+                        // What is behind the wait would fail after it has been planned.
+                        check(
+                            !awaited || !program.would_fail(action),
+                            "a signal that fails",
+                        )
+                    }
                     _ => {
                         // The signal may be taken or not.
                         let fails = |&of: &usize| program.fails(of);
@@ -446,7 +455,11 @@ impl State {
                             !action.waits.iter().any(fails),
                             "a wait that fails otherwise",
                         )?;
-                        check(list.iter().all(signalled), "nobody signals it")
+                        let first = list.len() == 1 && program.waiter(list[0], end).is_none();
+                        check(
+                            first || list.iter().all(signalled),
+                            "two waits for a signal",
+                        )
                     }
                 }
             }

@@ -128,6 +128,10 @@ impl Chooser<'_> {
         let all = 0..program.semaphores.len();
         let signalled = |of: &usize| program.signal(*of, end).is_some();
         let (taken, free): (Vec<usize>, Vec<usize>) = all.partition(signalled);
+        let idle = |of: &&usize| program.waiter(**of, end).is_none();
+        if let (Some(of), true) = (free.iter().find(idle), self.rng.percent(15)) {
+            return Some(What::Await(vec![*of]));
+        }
         let wait = !taken.is_empty() && (free.is_empty() || self.rng.percent(70));
         let mut list = if wait { taken } else { free };
         if list.len() > 1 && self.rng.percent(60) {

@@ -580,9 +580,30 @@ impl Run<'_> {
         let program = self.program;
         for of in 0..program.semaphores.len() {
             let last = program.last_use(of, usize::MAX).map(|(at, _)| at);
-            if last == Some(index) && program.seed >> of & 1 == 1 {
+            let waits = program.waiter(of, usize::MAX).is_some();
+            if last == Some(index) && !waits && program.seed >> of & 1 == 1 {
                 self.stage.release_semaphore(of);
             }
+        }
+    }
+
+    /// Signals what is waited for still, in queues of its own.
+    pub(crate) fn end_waits(&self) {
+        let program = self.program;
+        let awaited = |of: &usize| program.waiter(*of, usize::MAX).is_some();
+        for of in (0..program.semaphores.len()).filter(awaited) {
+            let device = self.world.devices[program.semaphores[of]];
+            let context = self.world.context;
+            let queue = create!(clCreateCommandQueueWithProperties(context, device, null()));
+            let semaphore = self.stage.semaphores[of];
+            let code = ext!(
+                self.world,
+                clEnqueueSignalSemaphoresKHR: clEnqueueSignalSemaphoresKHR_fn(
+                    queue, 1, &semaphore, null(), 0, null(), null_mut()
+                )
+            );
+            assert_eq!(code, 0, "clEnqueueSignalSemaphoresKHR");
+            ok!(clReleaseCommandQueue(queue));
         }
     }
 

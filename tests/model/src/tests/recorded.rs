@@ -191,7 +191,6 @@ fn semaphores_order_and_fail_as_events_do() {
     assert_eq!(refused(&text(&wait)), (3, Refusal::Race(0)));
     is_legal("after", &text(&format!("{wait} after 2")));
     // Each in its turn.
-    is_invalid("0 q0 await 0", 0);
     is_invalid(&format!("{kernel}2 q0 signal 0,1"), 2);
     let again = format!("{kernel}2 q2 await 0\n3 q1 signal 0");
     assert_eq!(refused(&text(&again)), (3, Refusal::Race(2)));
@@ -239,4 +238,29 @@ fn recorded_actions_can_be_printed_and_read() {
     let printed = program.to_string();
     assert!(printed.ends_with(actions), "{printed}");
     assert_eq!(parse::program(&printed).as_ref(), Ok(&program));
+}
+
+#[test]
+fn a_wait_may_come_before_its_signal() {
+    let wait = "0 q0 await 0\n1 q0 fill m1/0@0 4 ab\n2 q2 fill m2/0@0 4 ab\n";
+    assert_eq!(said(&text(wait)), "ssp");
+    assert_eq!(said(&text(&format!("{wait}3 q2 signal 0"))), "pppp");
+    let gate = "3 hold\n4 q2 signal 0 after 3";
+    assert_eq!(said(&text(&format!("{wait}{gate}"))), "sspss");
+    for last in ["3 wait 1", "3 q0 signal 0", "3 q1 signal 0 after 1"] {
+        assert_eq!(
+            refused(&text(&format!("{wait}{last}"))),
+            (3, Refusal::Closed),
+            "{last}"
+        );
+    }
+    is_legal(
+        "signalled",
+        &text(&format!("{wait}3 q2 signal 0\n4 wait 1")),
+    );
+    is_invalid(&format!("{wait}3 q2 await 0"), 3);
+    is_invalid(&format!("{wait}3 refuse 5\n4 q2 signal 0 after 3"), 4);
+    // What is behind the wait is behind what is before the signal.
+    let all = "0 q1 await 0\n1 q2 fill m1/0@0 4 ab\n2 q2 signal 0\n3 q1 fill m1/0@0 4 cd after 0";
+    is_legal("ordered", &text(all));
 }
