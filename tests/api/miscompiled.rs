@@ -349,6 +349,25 @@ fn values_loaded_before_a_store() {
     assert_eq!(out[..35], expected);
 }
 
+/// Lanes that an iteration did not reach divided by what they did not have, which was 0 (SIGFPE).
+#[test]
+fn divisors_of_lanes_that_are_not_there() {
+    let source = "
+        kernel void k(global ulong *o, global ulong *in) {
+          ulong i = get_global_id(0), x = 1;
+          int left = 5;
+          do {
+            if (i == 7) x = 1 + (ulong)(int)(short)in[0];
+            else o[i + 4 + in[i] / (x | 1) % 4] = 0;
+            x = i / (x | 1);
+          } while ((uint)x && --left > 0);
+          o[i] = x;
+        }";
+    let input: Vec<u64> = (0..3).collect();
+    let out: Vec<u64> = run(source, "-cl-std=CL1.2", &input, 12, 3);
+    assert_eq!(out[..3], [0, 1, 0]);
+}
+
 /// The bits of a comparison as a half: LLVM had no instruction for it, and the kernel was not built (quirk `halves-of-masks`).
 #[test]
 fn comparisons_as_halves() {

@@ -150,10 +150,10 @@ fn driver(regions: usize, shape: Shape, declarations: &mut Declarations) -> Resu
         llvm.load(LlvmType::I32, &at, 4)
     });
     let [row, plane] = [&nx, &ny].map(|n| llvm.cast(Cast::ZExt, n, LlvmType::I64));
-    let x = llvm.binary(Binary::URem, &FIRST, &row);
-    let rows = llvm.binary(Binary::UDiv, &FIRST, &row);
-    let y = llvm.binary(Binary::URem, &rows, &plane);
-    let z = llvm.binary(Binary::UDiv, &rows, &plane);
+    let x = llvm.divide(Binary::URem, &FIRST, &row);
+    let rows = llvm.divide(Binary::UDiv, &FIRST, &row);
+    let y = llvm.divide(Binary::URem, &rows, &plane);
+    let z = llvm.divide(Binary::UDiv, &rows, &plane);
     let first = [x, y, z].map(|id| llvm.cast(Cast::Trunc, &id, LlvmType::I32));
     let some = llvm.icmp(IntCond::Ne, &COUNT, &Operand::i64(0));
     llvm.branch(&some, group, end);

@@ -7,7 +7,7 @@ use super::{Context, Emitter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Inst;
 use crate::ir::function::{FpFlags, InstData};
-use crate::ir::op::{Effect, FloatCond, IntCond, NativeFn, Op, Order, Rounding, Scope};
+use crate::ir::op::{Effect, FloatCond, NativeFn, Op, Order, Rounding, Scope};
 use crate::ir::types::Type;
 use crate::native::llvm::{self, Binary, Cast, LlvmType, Operand};
 use crate::native::strides::{Class, Reach};
@@ -324,10 +324,8 @@ impl Emitter<'_> {
         };
         let (llvm, to, bits) = (&mut self.llvm, a.ty(), ty.bits());
         let by = self.func.as_const(data.args[1]);
-        if by.is_some_and(|by| by != 0 && by != ty.mask()) {
-            return llvm.binary(op, a, b);
-        }
-        if to.is_vector() && bits <= 32 {
+        let is_total = by.is_some_and(|by| by != 0 && by != ty.mask());
+        if to.is_vector() && bits <= 32 && !is_total {
             // The quotient of integers of n bits, rounded to more than 2n, cannot reach the next integer.
             let float = if bits == 32 { Type::F64 } else { Type::F32 };
             let float = LlvmType::from(float).like(to);
@@ -350,16 +348,7 @@ impl Emitter<'_> {
             let product = llvm.mul(&q, b);
             return llvm.sub(a, &product);
         }
-        let number = |bits| Operand::constant(to, bits & ty.mask());
-        let mut bad = llvm.icmp(IntCond::Eq, b, &number(0));
-        if signed {
-            let minus = llvm.icmp(IntCond::Eq, b, &number(u64::MAX));
-            let lowest = llvm.icmp(IntCond::Eq, a, &number(1 << (bits - 1)));
-            let both = llvm.and(&minus, &lowest);
-            bad = llvm.or(&bad, &both);
-        }
-        let by = llvm.select(&bad, &number(1), b);
-        llvm.binary(op, a, &by)
+        llvm.divide(op, a, b)
     }
 }
 

@@ -271,7 +271,40 @@ impl<'a> Builder<'a> {
         self.binary_with(op, FpFlags::default(), a, b)
     }
 
+    /// Divides integers so that nothing traps: the result of a division by zero, and of one whose
+    /// quotient overflows, is unspecified.
+    ///
+    /// What a lane holds without a value (`undef`) is another number at each use, so that both
+    /// operands are frozen before they are compared.
+    pub fn divide(&mut self, op: Binary, a: &Operand, b: &Operand) -> Operand {
+        if b.divides_all() {
+            return self.binary(op, a, b);
+        }
+        let ty = a.ty();
+        let number = |bits| Operand::constant(ty, bits);
+        let b = self.freeze(b);
+        let mut bad = self.icmp(IntCond::Eq, &b, &number(0));
+        let mut a = a.clone();
+        if matches!(op, Binary::SDiv | Binary::SRem) {
+            a = self.freeze(&a);
+            let minus = self.icmp(IntCond::Eq, &b, &number(u64::MAX));
+            let lowest = self.icmp(IntCond::Eq, &a, &number(1 << (ty.bits() - 1)));
+            let both = self.and(&minus, &lowest);
+            bad = self.or(&bad, &both);
+        }
+        let by = self.select(&bad, &number(1), &b);
+        self.emit_binary(op, FpFlags::default(), &a, &by)
+    }
+
+    /// Emits an operation that has a result for all operands; divisions of integers by what may be
+    /// 0 or -1 are [`Self::divide`]'s.
     pub fn binary_with(&mut self, op: Binary, fp: FpFlags, a: &Operand, b: &Operand) -> Operand {
+        let total = !op.divides() || b.divides_all();
+        self.check(total, format_args!("{} by what may trap", op.word()));
+        self.emit_binary(op, fp, a, b)
+    }
+
+    fn emit_binary(&mut self, op: Binary, fp: FpFlags, a: &Operand, b: &Operand) -> Operand {
         let ty = a.ty();
         let numbers = if op.is_float() {
             ty.is_float()

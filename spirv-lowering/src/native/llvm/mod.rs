@@ -57,6 +57,11 @@ impl Binary {
             Self::FAdd | Self::FSub | Self::FMul | Self::FDiv | Self::FRem
         )
     }
+
+    /// Returns true for a division of integers, which has no behaviour for some operands.
+    fn divides(self) -> bool {
+        matches!(self, Self::SDiv | Self::UDiv | Self::SRem | Self::URem)
+    }
 }
 
 impl Cast {

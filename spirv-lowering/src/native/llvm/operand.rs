@@ -211,6 +211,12 @@ impl Operand {
         Self { ty, name }
     }
 
+    /// Returns true for a constant by which any integer can be divided: neither 0 nor -1.
+    pub(super) fn divides_all(&self) -> bool {
+        let mask = u64::MAX.checked_shr(64 - self.ty.bits()).unwrap_or(0);
+        matches!(self.name, Name::Bits(bits) if bits & mask != 0 && bits & mask != mask)
+    }
+
     /// Formats the operand after its type.
     pub(super) fn typed(&self) -> Typed<'_> {
         Typed(self)

@@ -70,9 +70,12 @@ fn constants_are_printed() {
 #[test]
 fn operands_that_do_not_fit_are_refused() {
     type Build = fn(&mut Builder<'_>);
-    let wrong: [(&str, Build); 16] = [
+    let wrong: [(&str, Build); 17] = [
         ("a sum of two types", |llvm| {
             llvm.add(&VALUE, &WIDE);
+        }),
+        ("a division by what may be zero", |llvm| {
+            llvm.binary(Binary::UDiv, &VALUE, &VALUE);
         }),
         ("a sum of addresses", |llvm| {
             llvm.add(&AT, &AT);
