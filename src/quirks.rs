@@ -63,6 +63,7 @@ pub enum Quirk {
     LostLines,
     LongArrays,
     WideIntegers,
+    ThreadedLoops,
     GivesUp,
     ArgumentNames,
     UnsignedHints,

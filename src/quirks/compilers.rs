@@ -195,6 +195,19 @@ pub(super) static ROWS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::ThreadedLoops,
+        name: "threaded-loops",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "Of a loop whose end some edges know a value of, jump threading makes two nested loops, \
+               and the inner one is peeled or unrolled: work-items that go on by different edges are \
+               at different copies of a barrier (LLVM's issue 224146, pull request 214624). That pass \
+               is left out (`attempts`).",
+        test: "miscompiled::loops_with_several_ways_back",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::GivesUp,
         name: "gives-up",
         drivers: SPIRV_TARGET,

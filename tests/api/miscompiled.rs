@@ -349,6 +349,42 @@ fn values_loaded_before_a_store() {
     assert_eq!(out[..35], expected);
 }
 
+/// Work-items that go on with a loop by different edges met different copies of its barriers (quirk
+/// `threaded-loops`).
+#[test]
+fn loops_with_several_ways_back() {
+    let source = "
+        kernel void k(global ulong *o, global ulong *in) {
+          local uint all[32];
+          size_t i = get_local_id(0);
+          ulong x = 7;
+          int left = 3;
+          if (in[i] == 0 || in[i] == 3 || in[i] == 7) {
+            do {
+              switch (in[i]) {
+              case 0: case 3: default: case 5: break;
+              case 9: { int unused[4] = { 1, 1, 1, (int)get_enqueued_local_size(0) >> 28 }; break; }
+              }
+              all[i] = x;
+              barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+              x = x * 31 + all[(i + 1) % get_local_size(0)] + i;
+              barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+            } while (--left > 0 && (in[i] == 0 || in[i] == 3 || in[i] == 7));
+          }
+          o[i] = x;
+        }";
+    let input: Vec<u64> = (0..20).map(|i| [3, 7, 0, 7][i % 4]).collect();
+    let mut expected = vec![7u64; 20];
+    for _ in 0..3 {
+        let all = expected.clone();
+        for (i, x) in expected.iter_mut().enumerate() {
+            *x = *x * 31 + all[(i + 1) % 20] + i as u64;
+        }
+    }
+    let out: Vec<u64> = run(source, "-cl-std=CL3.0", &input, 20, 20);
+    assert_eq!(out, expected);
+}
+
 /// Lanes that an iteration did not reach divided by what they did not have, which was 0 (SIGFPE).
 #[test]
 fn divisors_of_lanes_that_are_not_there() {

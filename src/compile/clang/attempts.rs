@@ -419,8 +419,12 @@ fn run_own_target(
     attempt: &Attempt,
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
-    let passes = attempt.passes;
     let has = |quirk| toolchain.quirks.has(quirk);
+    let mut passes = attempt.passes.to_vec();
+    if has(Quirk::ThreadedLoops) {
+        passes.extend(["-mllvm", "-opt-disable=jump-threading"]);
+    }
+    let passes = &passes[..];
     let lines = options.debug && has(Quirk::LostLines);
     let blocks = input.has_blocks() && has(Quirk::DeviceQueues);
     let separates = has(Quirk::LostTruncations) && (attempt.separates || options.opt_disable);
