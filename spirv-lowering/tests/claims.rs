@@ -1,7 +1,8 @@
 //! The vectoriser's claims about the lanes of packs, and what other analyses claim, hold for every value of generated
 //! kernels, in every execution.
 //!
-//! `CLAIMS_FIRST=7 CLAIMS_COUNT=100000 cargo test --release --test claims -- --ignored` checks as many.
+//! `CLAIMS_FIRST=7 CLAIMS_COUNT=100000 cargo test --release --test claims -- --ignored` checks as many, each as it is
+//! emitted and in one stage by lot.
 
 use spirv_lowering::claims::{alias_set, Bound, Claim, Claims, FalseClaim};
 use spirv_lowering::interface::KernelInterface;
@@ -12,7 +13,7 @@ use spirv_lowering::native::{self, Packing};
 use spirv_lowering::options::Options;
 use spirv_lowering::program::Program;
 use spirv_lowering::target::Target;
-use spirv_lowering::testing::claims::{ClaimedStages, FalseAfter};
+use spirv_lowering::testing::claims::{ClaimedStages, FalseAfter, Which};
 use spirv_lowering::testing::generate::{generate, Case, CaseArg, Kind};
 use spirv_lowering::testing::prove::targets;
 use spirv_lowering::testing::shrink::shrink;
@@ -145,24 +146,30 @@ fn all_targets() -> Vec<(&'static str, Target)> {
 }
 
 /// Returns the first false claim of a pass about a kernel.
-fn check_stages(case: &Case, target: &Target) -> Result<Option<FalseAfter>, String> {
-    let stages = ClaimedStages::new(case, target)?;
+fn check_stages(case: &Case, target: &Target, which: Which) -> Result<Option<FalseAfter>, String> {
+    let stages = ClaimedStages::new(case, target, which)?;
     let found = stages.check(case).map_err(|error| error.to_string())?;
     Ok(found.into_iter().next())
 }
 
-fn check_stages_of_seeds(first: u64, count: u64) {
+/// `by_lot`: one stage of each kernel.
+fn check_stages_of_seeds(first: u64, count: u64, by_lot: bool) {
     let all = all_targets();
     let mut left = Vec::new();
     for seed in first..first + count {
         let case = generate(seed);
         let (name, target) = &all[(seed % all.len() as u64) as usize];
-        match check_stages(&case, target) {
+        let which = match by_lot {
+            true => Which::One(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32),
+            false => Which::All,
+        };
+        match check_stages(&case, target, which) {
             Ok(None) => {}
             Ok(Some((pass, found))) => {
-                let fails = |case: &_| matches!(check_stages(case, target), Ok(Some(_)));
+                let fails =
+                    |case: &_| matches!(check_stages(case, target, Which::All), Ok(Some(_)));
                 let small = shrink(&case, &fails);
-                let again = check_stages(&small, target);
+                let again = check_stages(&small, target, Which::All);
                 panic!(
                     "seed {seed}, {name}, after {pass}: {found}\n{:?}\n{}\n{again:?}",
                     small.range, small.module
@@ -181,7 +188,8 @@ fn check_stages_of_seeds(first: u64, count: u64) {
 #[test]
 fn claims_of_passes_hold_in_generated_kernels() {
     let count = if cfg!(debug_assertions) { 14 } else { 42 };
-    check_stages_of_seeds(0, count);
+    check_stages_of_seeds(0, count, false);
+    check_stages_of_seeds(0, 4 * count, true);
 }
 
 #[test]
@@ -424,7 +432,7 @@ fn what_two_parameters_point_to_is_one_variable() {
         let [read, lowered] = written(&case);
         assert_eq!(read, u32::to_le_bytes(result), "{second}");
         assert_eq!(lowered, read, "{second}");
-        let stages = ClaimedStages::new(&case, &Target::full()).unwrap();
+        let stages = ClaimedStages::new(&case, &Target::full(), Which::All).unwrap();
         assert_eq!(stages.check(&case).unwrap(), [], "{second}");
     }
 }
@@ -460,7 +468,7 @@ fn false_claims_of_passes_are_found() {
             _ => generate(seed),
         };
         let (_, target) = &all[(seed % all.len() as u64) as usize];
-        let Ok(mut stages) = ClaimedStages::new(&case, target) else {
+        let Ok(mut stages) = ClaimedStages::new(&case, target, Which::All) else {
             continue;
         };
         falsify_stages(&mut stages);
@@ -492,5 +500,5 @@ fn many() {
     let first = number("CLAIMS_FIRST").unwrap_or(0);
     let count = number("CLAIMS_COUNT").unwrap_or(10_000);
     check_seeds(first, count);
-    check_stages_of_seeds(first, count);
+    check_stages_of_seeds(first, count, true);
 }

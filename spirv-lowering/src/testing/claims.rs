@@ -55,29 +55,47 @@ fn has_parameters(pass: &str) -> bool {
     OTHERS.contains(&pass) || passes::CLEAN_UP.iter().any(|clean| clean.name == pass)
 }
 
+/// The stages of a kernel whose claims are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// Each.
+    All,
+    /// One, which the number chooses: of a kernel about a twentieth of the work.
+    One(u64),
+}
+
 impl ClaimedStages {
     /// Lowers a kernel for a target.
     ///
     /// # Errors
     ///
     /// Returns the reason why the kernel cannot be lowered.
-    pub fn new(case: &Case, target: &Target) -> Result<Self, String> {
-        let lowered = lower(&case.module, target, Depth::Every).map_err(|e| e.what)?;
+    pub fn new(case: &Case, target: &Target, which: Which) -> Result<Self, String> {
+        let verify = which == Which::All;
+        let lowered = lower(&case.module, target, Depth::Every, verify).map_err(|e| e.what)?;
         let kernel = kernel_of(case);
         let wide = target.wide_range;
         let of_module = |pass: &str, module: &Module| Stage {
             pass: pass.into(),
             pieces: claims::of_module(module, kernel, wide),
         };
-        let mut stages = vec![
-            of_module("read", &case.module),
-            of_module("clean", &cleaned(&case.module)),
-        ];
-        let mut with_parameters = true;
-        let of_kernel = |(pass, func): (String, Function)| {
+        let count = lowered.functions.len() + 2;
+        let wanted = |at: usize| match which {
+            Which::All => true,
+            Which::One(number) => number % count as u64 == at as u64,
+        };
+        let mut stages = Vec::new();
+        if wanted(0) {
+            stages.push(of_module("read", &case.module));
+        }
+        if wanted(1) {
+            stages.push(of_module("clean", &cleaned(&case.module)));
+        }
+        let passes = lowered.functions.iter().map(|(pass, _)| pass);
+        let parametric = passes.take_while(|pass| has_parameters(pass)).count();
+        let of_kernel = |(at, (pass, func)): (usize, (String, Function))| {
             let mut claims = claims::of(&func, &case.module, wide);
-            with_parameters &= has_parameters(&pass);
-            if with_parameters {
+            if at < parametric {
                 claims::add_arguments(&mut claims);
             }
             Stage {
@@ -85,7 +103,8 @@ impl ClaimedStages {
                 pieces: vec![claims],
             }
         };
-        stages.extend(lowered.functions.into_iter().map(of_kernel));
+        let functions = lowered.functions.into_iter().enumerate();
+        stages.extend(functions.filter(|(at, _)| wanted(at + 2)).map(of_kernel));
         Ok(Self {
             stages,
             interface: lowered.interface,

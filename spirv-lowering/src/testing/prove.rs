@@ -403,8 +403,14 @@ pub(super) struct Stages {
     pub interface: KernelInterface,
 }
 
-/// Lowers the kernel of a module, and keeps the functions that its passes make.
-pub(super) fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Difference> {
+/// Lowers the kernel of a module, and keeps the functions that its passes make. `verify`: the rules
+/// of the IR are checked after each.
+pub(super) fn lower(
+    module: &Module,
+    target: &Target,
+    depth: Depth,
+    verify: bool,
+) -> Result<Stages, Difference> {
     let mut functions: Vec<(String, Function)> = Vec::new();
     let (mut last, mut structured) = (0, false);
     let mut name_of_last = String::new();
@@ -426,7 +432,7 @@ pub(super) fn lower(module: &Module, target: &Target, depth: Depth) -> Result<St
         }
     };
     let mut options = Options {
-        verify: depth == Depth::Every,
+        verify,
         dump: Some(&mut dump),
         ..Default::default()
     };
@@ -472,7 +478,7 @@ fn prove_lowered(
         what,
         functions: Vec::new(),
     };
-    let stages = match lower(module, target, depth) {
+    let stages = match lower(module, target, depth, depth == Depth::Every) {
         Ok(stages) => stages,
         // It says so, and there are a few such things.
         Err(error) if error.what.contains("unsupported") => return Ok(0),
