@@ -128,17 +128,16 @@ impl<T: Copy> In<T> {
         Some(unsafe { self.0.read_unaligned() })
     }
 
-    /// Copies of `count` elements; `None` for NULL.
-    pub fn array(self, count: usize) -> Option<Vec<T>> {
-        if self.0.is_null() {
-            return None;
-        }
+    /// Returns `count` elements; `None` for NULL.
+    pub fn elements(self, count: usize) -> Option<impl Iterator<Item = T>> {
         // SAFETY: not null, so readable for `count` elements (see the module's head); they may be unaligned.
-        Some(
-            (0..count)
-                .map(|index| unsafe { self.0.add(index).read_unaligned() })
-                .collect(),
-        )
+        let element = move |index| unsafe { self.0.add(index).read_unaligned() };
+        (!self.0.is_null()).then(|| (0..count).map(element))
+    }
+
+    /// Returns copies of `count` elements; `None` for NULL.
+    pub fn array(self, count: usize) -> Option<Vec<T>> {
+        self.elements(count).map(Iterator::collect)
     }
 }
 
@@ -247,8 +246,8 @@ pub fn publish_event(place: Out<cl::cl_event>, event: Option<Ref<Event>>) {
 
 /// Looks up a list of objects that must not be empty.
 pub fn objects<T: Body>(count: cl_uint, list: In<*mut c_void>) -> ClResult<Vec<Ref<T>>> {
-    match list.array(count as usize) {
-        Some(handles) if count > 0 => handles.into_iter().map(|h| handle::lookup(h)).collect(),
+    match list.elements(count as usize) {
+        Some(handles) if count > 0 => handles.map(|handle| handle::lookup(handle)).collect(),
         _ => err(cl::CL_INVALID_VALUE, "a list is NULL or its length is 0"),
     }
 }
@@ -283,23 +282,23 @@ pub fn events(count: cl_uint, list: In<cl::cl_event>) -> ClResult<SmallVec<[Ref<
     if count == 0 && list.is_null() {
         return Ok(SmallVec::new());
     }
-    match list.array(count as usize) {
-        Some(handles) if count > 0 => handles
-            .into_iter()
-            .map(|event| {
-                handle::lookup(event).or_else(|_| {
-                    err(
-                        cl::CL_INVALID_EVENT_WAIT_LIST,
-                        "an event of the wait list is not valid",
-                    )
-                })
-            })
-            .collect(),
-        _ => err(
+    let Some(handles) = list.elements(count as usize).filter(|_| count > 0) else {
+        return err(
             cl::CL_INVALID_EVENT_WAIT_LIST,
             "the wait list and its length do not fit together",
-        ),
+        );
+    };
+    let mut events = SmallVec::new();
+    for event in handles {
+        let Ok(event) = handle::lookup(event) else {
+            return err(
+                cl::CL_INVALID_EVENT_WAIT_LIST,
+                "an event of the wait list is not valid",
+            );
+        };
+        events.push(event);
     }
+    Ok(events)
 }
 
 /// Returns the buffer and size of a clGet*Info call.

@@ -49,7 +49,10 @@ impl Queue {
     ) -> Resolved {
         // Queried before what follows: a kernel of another queue that is recorded meanwhile says that it follows pointers
         // first, and then its event that it is recorded.
-        let stages: SmallVec<[Readiness; 4]> = deps.iter().map(|event| event.readiness()).collect();
+        let mut stages: SmallVec<[Readiness; 4]> = SmallVec::new();
+        for event in deps {
+            stages.push(event.readiness());
+        }
         // All before it must be done, not only on a timeline.
         let follows = state.follows_all(&self.target.context, work);
         // A map or unmap that fails on the stream would have to be undone: it begins when nothing can fail any more.
