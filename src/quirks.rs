@@ -555,7 +555,10 @@ fn orders_by_itself() -> bool {
 
 /// The quirks of a driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Quirks(u64);
+pub struct Quirks(u128);
+
+// Each quirk has a bit.
+const _: () = assert!((Quirk::PipeStorage as u32) < u128::BITS);
 
 impl Quirks {
     /// Returns the quirks of a driver of this version, with the changes of `PUMICE_QUIRKS`.
@@ -590,7 +593,7 @@ impl Quirks {
     }
 
     fn set(&mut self, quirk: Quirk, on: bool) {
-        let bit = 1u64 << quirk as u32;
+        let bit = 1u128 << quirk as u32;
         self.0 = if on { self.0 | bit } else { self.0 & !bit };
     }
 
@@ -609,7 +612,7 @@ impl Quirks {
 
     /// Returns true if the driver has the quirk.
     pub fn has(self, quirk: Quirk) -> bool {
-        self.0 & 1u64 << quirk as u32 != 0
+        self.0 & 1u128 << quirk as u32 != 0
     }
 }
 
