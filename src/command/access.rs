@@ -10,7 +10,7 @@ use std::ops::Range;
 pub type Ranges = SmallVec<[Range<usize>; 4]>;
 
 /// The memory that the thread which encodes a command reads itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SourceCopy {
     /// Nothing: the device, or a host task, has all the work.
     None,
@@ -48,6 +48,7 @@ impl Work {
                     false => SourceCopy::Host,
                 }
             }
+            Self::Replay(replay) => replay.source_copy,
             _ => SourceCopy::None,
         }
     }

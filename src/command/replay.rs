@@ -1,5 +1,6 @@
 //! Recorded commands that are enqueued together, as one command: what a finalized command buffer runs.
 
+use super::access::SourceCopy;
 use super::{Command, Work};
 use crate::backend::Sequence;
 use crate::util::lock::{rank, Mutex};
@@ -12,6 +13,8 @@ pub struct Replay {
     pub commands: Vec<Arc<Command>>,
     /// Set if kernels are shown images beside buffers, which are those of one queue: so is the replay.
     pub of_one_queue: bool,
+    /// The memory that the thread which encodes them reads.
+    pub source_copy: SourceCopy,
     /// The form that the queue has given them.
     pub parts: OnceLock<Vec<ReplayPart>>,
     /// Commands in a recorded part at most: with fewer, less is recorded again after an update.
@@ -27,7 +30,9 @@ impl Replay {
             Work::Launch(launch) => launch.kernel.shows_rows,
             _ => false,
         };
+        let sources = commands.iter().map(|command| command.work.source_copy());
         Self {
+            source_copy: sources.max().unwrap_or(SourceCopy::None),
             of_one_queue: commands.iter().any(shows),
             commands,
             parts: OnceLock::new(),
