@@ -740,7 +740,7 @@ fn a_fence_orders_copies() {
     let got = setup.read::<i32>(&out, 128);
     assert_eq!(got[..64], input[64..]);
     let last = (0..64).map(|i| if i == 0 { 63 } else { 128 - i });
-    assert_eq!(got[64..], last.map(|i| i as i32 * 3).collect::<Vec<_>>());
+    assert_eq!(got[64..], last.map(|i| i * 3).collect::<Vec<_>>());
 }
 
 #[test]
