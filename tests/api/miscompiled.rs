@@ -353,26 +353,7 @@ fn values_loaded_before_a_store() {
 /// `threaded-loops`).
 #[test]
 fn loops_with_several_ways_back() {
-    let source = "
-        kernel void k(global ulong *o, global ulong *in) {
-          local uint all[32];
-          size_t i = get_local_id(0);
-          ulong x = 7;
-          int left = 3;
-          if (in[i] == 0 || in[i] == 3 || in[i] == 7) {
-            do {
-              switch (in[i]) {
-              case 0: case 3: default: case 5: break;
-              case 9: { int unused[4] = { 1, 1, 1, (int)get_enqueued_local_size(0) >> 28 }; break; }
-              }
-              all[i] = x;
-              barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-              x = x * 31 + all[(i + 1) % get_local_size(0)] + i;
-              barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            } while (--left > 0 && (in[i] == 0 || in[i] == 3 || in[i] == 7));
-          }
-          o[i] = x;
-        }";
+    let source = include_str!("../programs/kept/threaded_loops.cl");
     let input: Vec<u64> = (0..20).map(|i| [3, 7, 0, 7][i % 4]).collect();
     let mut expected = vec![7u64; 20];
     for _ in 0..3 {
