@@ -32,7 +32,7 @@ type Conversion = (&'static str, &'static str, String);
 pub struct Conversions {
     used: BTreeSet<Conversion>,
     /// `async_work_group_copy_2D2D`, `_3D3D` and `async_work_group_copy_fence`.
-    planes: bool,
+    copies: bool,
     /// `vloada_half3`.
     loads: bool,
     /// Signed integer texels, channel data types.
@@ -64,7 +64,7 @@ impl Conversions {
         self.reservations &= quirks.has(Quirk::NullReservations);
         let functions = quirks.has(Quirk::UnknownFunctions);
         self.groups &= functions;
-        self.planes &= functions;
+        self.copies &= functions;
         self.clocks &= functions;
     }
 
@@ -74,7 +74,7 @@ impl Conversions {
             return;
         }
         self.used = all().collect();
-        self.planes = true;
+        self.copies = true;
         self.loads = true;
         self.images = true;
         self.groups = true;
@@ -85,7 +85,7 @@ impl Conversions {
     /// Finds the conversions in a text.
     pub fn scan(&mut self, text: &str) {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        self.planes |= text.contains("async_work_group_copy_");
+        self.copies |= text.contains("async_work_group_copy_");
         self.loads |= text.contains("vloada_half");
         self.images |= IMAGE_NAMES.iter().any(|name| text.contains(name))
             || [
@@ -119,7 +119,7 @@ impl Conversions {
     pub fn prelude(mut self) -> Option<String> {
         self.spell_out();
         let named = [
-            self.planes,
+            self.copies,
             self.loads,
             self.images,
             self.groups,
@@ -197,7 +197,7 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     if uses.images {
         write_images(out)?;
     }
-    if uses.planes {
+    if uses.copies {
         group_functions::write_copies(out)?;
     }
     if uses.groups {

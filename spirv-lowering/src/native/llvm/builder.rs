@@ -274,8 +274,8 @@ impl<'a> Builder<'a> {
     /// Divides integers so that nothing traps: the result of a division by zero, and of one whose
     /// quotient overflows, is unspecified.
     ///
-    /// What a lane holds without a value (`undef`) is another number at each use, so that both
-    /// operands are frozen before they are compared.
+    /// The `undef` of a lane without a value is another number at each use, so that both operands are
+    /// frozen before they are compared.
     pub fn divide(&mut self, op: Binary, a: &Operand, b: &Operand) -> Operand {
         if b.divides_all() {
             return self.binary(op, a, b);

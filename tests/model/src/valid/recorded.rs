@@ -1,4 +1,4 @@
-//! Whether an action on a command buffer makes sense, and whether what it recorded can run.
+//! Decides whether an action on a command buffer makes sense, and whether what it recorded can run.
 
 use super::{check, Phase, State, Verdict};
 use crate::program::{Misuse, Operand, Place, Program, ProgramAction, What};
