@@ -198,7 +198,8 @@ fn integers_of_odd_widths() {
     }
 }
 
-/// A source that is too large for any memory is an error of the build, soon.
+/// A source that is too large for any memory is an error of the build: the limit of memory ends the
+/// compiler, once, long before the limit of time.
 #[test]
 fn sources_that_take_all_memory() {
     let setup = Setup::new();
@@ -207,11 +208,10 @@ fn sources_that_take_all_memory() {
         source += &format!("#define X{} X{level} X{level}\n", level + 1);
     }
     source += "kernel void f(global int *p) { int a = p[0]; p[1] = X32 a; }";
-    let begun = std::time::Instant::now();
     let Err(log) = setup.try_build(&source, "") else {
         panic!("2^32 additions were built");
     };
-    assert!(begun.elapsed().as_secs() < 60, "{log}");
+    assert_eq!(log.matches("out of memory").count(), 1, "{log}");
 }
 
 /// LLVM's SPIR-V target gives up on the vectors of 128 bytes that its passes make of this.

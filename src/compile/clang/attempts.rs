@@ -396,8 +396,10 @@ fn by_own_target(
         Ok(words) => judged(toolchain, words),
         Err(()) => {
             let (errors, crashed) = crash_reports::split(diagnostics);
-            let gave_up = crashed && toolchain.quirks.has(Quirk::GivesUp);
             let out_of_memory = crash_reports::out_of_memory(diagnostics);
+            // A source that is too large for the parser is too large with fewer passes as well.
+            let too_large = out_of_memory && crash_reports::in_parser(diagnostics);
+            let gave_up = crashed && !too_large && toolchain.quirks.has(Quirk::GivesUp);
             if gave_up && !attempt.last {
                 *diagnostics = format!(
                     "{errors}note: the compiler gave up on the optimised program; compiled again with fewer passes\n"

@@ -29,6 +29,11 @@ pub fn out_of_memory(diagnostics: &str) -> bool {
     diagnostics.contains("LLVM ERROR: out of memory") || diagnostics.contains("std::bad_alloc")
 }
 
+/// Returns true if the compiler crashed while it read the source, before any pass ran.
+pub fn in_parser(diagnostics: &str) -> bool {
+    diagnostics.contains("current parser token")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
