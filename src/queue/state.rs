@@ -15,11 +15,14 @@ use crate::object::context::Context;
 use crate::object::event::{now_ns, Event, Notifications, Progress};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Operations in a batch at most.
 const BATCH: usize = 256;
 /// A batch is submitted after so many operations when the device has nothing to do.
 const EAGER: usize = 16;
+/// Small operations wake a device that has nothing to do this often at most: waking one costs the time of many of them.
+const WAKE_INTERVAL: Duration = Duration::from_micros(100);
 /// Bytes of staging memory in each direction at most.
 const STAGING: u64 = 16 << 20;
 /// An operation that keeps a device busy for long enough to be submitted at once when it has nothing to do.
@@ -122,6 +125,8 @@ pub struct QueueState {
     heavy: bool,
     /// The open batch signals what others wait for.
     awaited: bool,
+    /// When small operations last woke the device.
+    woken: Option<Instant>,
     /// Staging towards the device.
     pub up: Pool,
     /// Staging from the device.
@@ -175,6 +180,7 @@ impl QueueState {
             left_writes: Vec::new(),
             heavy: false,
             awaited: false,
+            woken: None,
             up: Pool::new(Placement::HostWrite, 1 << 20, STAGING),
             down: Pool::new(Placement::HostRead, 1 << 20, STAGING),
             args: Pool::new(Placement::HostWrite, 256 << 10, UNBOUNDED),
@@ -349,10 +355,24 @@ impl QueueState {
     /// Submits the batch when that pays: it is full, or the device has nothing to do.
     pub fn maybe_submit(&mut self) {
         let length = self.stream.open_len();
-        let look = self.heavy || (length >= EAGER && length.is_multiple_of(EAGER));
-        if self.awaited || length >= BATCH || (look && self.device_idle()) {
+        let look = length >= EAGER && length.is_multiple_of(EAGER);
+        if self.awaited
+            || length >= BATCH
+            || (self.heavy && self.device_idle())
+            || (look && self.device_idle() && self.wake_now())
+        {
             self.submit();
         }
+    }
+
+    /// Returns true, once in an interval, if small operations may wake the device.
+    fn wake_now(&mut self) -> bool {
+        let now = Instant::now();
+        let pays = self.woken.is_none_or(|woken| now - woken >= WAKE_INTERVAL);
+        if pays {
+            self.woken = Some(now);
+        }
+        pays
     }
 
     /// Submits the open batch. Failures go to its events, and to `after` and `reports`.

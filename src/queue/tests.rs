@@ -372,6 +372,28 @@ fn full_batches_are_submitted_by_themselves() {
     queue.finish().unwrap();
 }
 
+/// A device that has nothing to do is woken by the first small commands, and not by each few of them.
+#[test]
+fn small_commands_seldom_wake_the_device() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.buffer(64);
+    let before = bench.fake.submits();
+    let begun = std::time::Instant::now();
+    for n in 0..1000u32 {
+        queue
+            .enqueue(fill(&queue, &mem, n as u8), &[], false, false)
+            .unwrap();
+        if n == 20 {
+            assert_eq!(bench.fake.submits(), before + 1);
+        }
+    }
+    let intervals = begun.elapsed().as_micros() / 100;
+    let submits = bench.fake.submits() - before;
+    assert!(submits as u128 <= 1 + 4 + intervals, "{submits}");
+    queue.finish().unwrap();
+}
+
 unsafe extern "C" fn gone(_: *mut c_void, data: *mut c_void) {
     // SAFETY: the test passes a counter that outlives the callback.
     unsafe { &*(data as *const Mutex<Vec<usize>>) }
