@@ -123,7 +123,7 @@ pub trait Sequence: Send + Sync {
     /// Returns the sequence as `Any`, for its back end to downcast.
     fn as_any(&self) -> &dyn Any;
     /// Returns it as `Any`, for a batch to keep.
-    fn kept(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// An operation.

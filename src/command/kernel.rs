@@ -358,7 +358,7 @@ pub fn nd_range(
     Ok(LaunchPlan {
         kernel,
         kind,
-        asked: range.whole(),
+        index_space: range.whole(),
         space,
         axes,
         constants,

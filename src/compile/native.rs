@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept() {
+    fn entries_are_read_back() {
         let kept = CacheEntry {
             producer: "clang 22".to_owned(),
             object: b"\x7fELF".to_vec(),

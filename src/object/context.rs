@@ -109,7 +109,7 @@ impl Context {
 
     /// Returns the device-side state of a device, if the context has had a kernel or queue that
     /// needs it.
-    pub fn known_on_device(&self, index: usize) -> Option<&Arc<DeviceSide>> {
+    pub fn created_on_device(&self, index: usize) -> Option<&Arc<DeviceSide>> {
         self.on_device.get(index)?.get()
     }
 

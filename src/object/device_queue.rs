@@ -60,8 +60,8 @@ impl DeviceQueue {
         });
         if properties & cl::CL_QUEUE_ON_DEVICE_DEFAULT != 0 {
             let mut default = on_device.default.lock();
-            if let Some(known) = known(&default) {
-                return Ok(known);
+            if let Some(found) = upgraded(&default) {
+                return Ok(found);
             }
             *default = Some(weak(&queue));
         }
@@ -104,15 +104,15 @@ pub fn set_default(
 /// Returns CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
 pub fn default_queue(context: &Context, device: &Ref<Device>) -> Option<Ref<DeviceQueue>> {
     let index = context.device_index(device).ok()?;
-    default_of(context.known_on_device(index)?)
+    default_of(context.created_on_device(index)?)
 }
 
 /// Returns the default queue of those.
 pub fn default_of(on_device: &DeviceSide) -> Option<Ref<DeviceQueue>> {
-    known(&on_device.default.lock())
+    upgraded(&on_device.default.lock())
 }
 
-fn known(default: &Option<Weak<dyn Any + Send + Sync>>) -> Option<Ref<DeviceQueue>> {
+fn upgraded(default: &Option<Weak<dyn Any + Send + Sync>>) -> Option<Ref<DeviceQueue>> {
     default.as_ref()?.upgrade()?.downcast().ok()
 }
 

@@ -25,7 +25,7 @@ pub struct IndexSpace {
 
 /// The inputs that a grid follows from.
 #[derive(Clone)]
-pub struct Asked {
+pub struct GridInputs {
     /// The loaded kernel.
     pub code: Arc<dyn Code>,
     /// The index space.
@@ -37,7 +37,7 @@ pub struct Asked {
 /// The work-groups of a launch. None of them is empty.
 pub struct Grid {
     /// The inputs that it follows from.
-    pub asked: Asked,
+    pub inputs: GridInputs,
     /// get_work_dim
     pub dims: u32,
     /// get_global_offset
@@ -70,10 +70,10 @@ impl Grid {
     }
 
     fn is_of(&self, kernel: &KernelLaunch, space: &IndexSpace) -> bool {
-        let asked = &self.asked;
-        std::ptr::addr_eq(Arc::as_ptr(&asked.code), Arc::as_ptr(&kernel.code))
-            && asked.space == *space
-            && asked.local_args == kernel.local_args
+        let inputs = &self.inputs;
+        std::ptr::addr_eq(Arc::as_ptr(&inputs.code), Arc::as_ptr(&kernel.code))
+            && inputs.space == *space
+            && inputs.local_args == kernel.local_args
     }
 }
 

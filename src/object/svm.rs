@@ -77,7 +77,7 @@ impl HostShared for Allocation {
 }
 
 /// Returns an entry as an allocation, which every entry is.
-fn known(entry: Arc<dyn HostShared>) -> Option<Arc<Allocation>> {
+fn as_allocation(entry: Arc<dyn HostShared>) -> Option<Arc<Allocation>> {
     let any: Arc<dyn Any + Send + Sync> = entry;
     any.downcast().ok()
 }
@@ -86,13 +86,13 @@ impl Allocations {
     /// Returns the allocation that contains an address, and the offset of the address in it.
     pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
         let (found, offset) = self.at(address)?;
-        Some((known(found)?, offset))
+        Some((as_allocation(found)?, offset))
     }
 
     /// Removes the allocation that begins at an address. It is freed when the commands that use it
     /// have finished.
     pub fn remove(&self, address: usize) -> Option<Arc<Allocation>> {
-        known(self.take(address)?)
+        as_allocation(self.take(address)?)
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! In an in-order queue only the first pending command is looked at: all others come after it.
 
-use super::host::{Bring, Outcome};
+use super::host::{Migration, Outcome};
 use crate::backend::ProfileSlot;
 use crate::command::{Command, Work};
 use crate::handle::Ref;
@@ -48,8 +48,8 @@ pub struct Pending {
     pub listed: usize,
     /// Its event, whether the application has it or not.
     pub event: Ref<Event>,
-    /// The contents that are, or were, brought for it.
-    pub bring: Option<Arc<Bring>>,
+    /// The contents that are, or were, migrated for it.
+    pub migration: Option<Arc<Migration>>,
     /// The number of parts of its transfer that are recorded.
     pub parts: usize,
     /// The profiled operations of the parts.

@@ -3,7 +3,7 @@
 use super::dependencies::{Awaited, Resolved};
 use super::encode::{Encoded, How, Ready, Stop, Unfinished};
 use super::hazards::QueuePosition;
-use super::host::{Bring, HostAction, Task};
+use super::host::{HostAction, Migration, Task};
 use super::pending::{refuse, Pending};
 use super::state::QueueState;
 use super::Queue;
@@ -49,7 +49,7 @@ impl Object<Queue> {
             deps,
             listed: wait.len(),
             event: event.clone(),
-            bring: None,
+            migration: None,
             parts: rest.parts,
             slots: rest.slots,
             begun: rest.begun,
@@ -140,20 +140,20 @@ impl Object<Queue> {
 
     /// Copies contents to the memory of the device, in a thread that may wait for devices. The
     /// command is checked again when they are there.
-    fn bring(self: &Arc<Self>, state: &mut QueueState, number: u64, mut pending: Box<Pending>) {
-        let failed = (pending.bring.as_ref()).and_then(|bring| bring.error().cloned());
+    fn migrate(self: &Arc<Self>, state: &mut QueueState, number: u64, mut pending: Box<Pending>) {
+        let failed = (pending.migration.as_ref()).and_then(|migration| migration.error().cloned());
         if let Some(error) = failed {
             return self.fail_pending(state, number, pending, &error);
         }
-        let bring = Arc::new(Bring::new(&pending.command.work, self.target.memory));
-        let posted = state.post_bring(Task {
-            action: Some(HostAction::Bring(bring.clone())),
+        let migration = Arc::new(Migration::new(&pending.command.work, self.target.memory));
+        let posted = state.post_migration(Task {
+            action: Some(HostAction::Migrate(migration.clone())),
             command: Some(number),
             ..Task::at(0, self.clone())
         });
         match posted {
             Ok(()) => {
-                pending.bring = Some(bring);
+                pending.migration = Some(migration);
                 state.pending.put_back(number, pending);
                 state.pending.wait_for(number, 1);
             }
@@ -175,7 +175,7 @@ impl Object<Queue> {
             return None;
         }
         match &mut resolved {
-            Resolved::Ready(_) if !self.is_prepared(work) => self.bring(state, number, pending),
+            Resolved::Ready(_) if !self.is_prepared(work) => self.migrate(state, number, pending),
             Resolved::Ready(ready) => self.encode_pending(state, number, pending, ready),
             Resolved::Failed => {
                 self.end_pending(

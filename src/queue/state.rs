@@ -104,7 +104,7 @@ pub struct QueueState {
     /// The commands recorded behind one whose completion is observed with theirs.
     brief: BriefCommands,
     executor: Arc<Executor>,
-    /// The executor of tasks that bring contents from other memories, which wait for devices.
+    /// The executor of tasks that migrate contents from other memories, which wait for devices.
     bringing: Option<Arc<Executor>>,
     /// Tasks of the host executor.
     pub host: HostTasks,
@@ -344,7 +344,7 @@ impl QueueState {
     }
 
     /// Posts a task that copies contents to an executor of its own.
-    pub fn post_bring(&mut self, task: Task) -> ClResult {
+    pub fn post_migration(&mut self, task: Task) -> ClResult {
         let progress = &self.progress;
         let executor = (self.bringing).get_or_insert_with(|| Executor::new(progress.clone()));
         started(executor)?;

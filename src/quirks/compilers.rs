@@ -31,7 +31,7 @@ pub(super) static ROWS: &[Row] = &[
         what: "Alignments are cut (LLVM's pull request 180184): that of an access through a pointer that may be null, which LLVM takes for \
                aligned to 2^32, to 0, and such SPIR-V is not valid; and that of a variable in private memory to 8 bits with a sign, so that \
                128 is 2^32 - 128 and more is 0. It is left out, or is 128 or 4096 (`cut_alignments`).",
-        test: "alignment::variables_lie_where_they_are_asked_to",
+        test: "alignment::variables_have_the_requested_alignment",
         fails_on: CLANG_22,
         again: "2027-05",
     },

@@ -4,7 +4,7 @@ use pumice_tests::sys::*;
 use pumice_tests::{info_value, Setup};
 
 #[test]
-fn variables_lie_where_they_are_asked_to() {
+fn variables_have_the_requested_alignment() {
     let setup = Setup::new();
     for align in [128u64, 1024, 4096] {
         let source = format!(

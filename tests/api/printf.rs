@@ -162,9 +162,9 @@ fn one_line_from_each_work_item() {
 fn constructors_print() {
     let source = format!(
         "{CXX}
-        struct Said {{ int value; Said(int n) : value(n) {{ printf(\"made %d\\n\", n); }} }};
-        global Said said(7);
-        kernel void f() {{ printf(\"found %d\\n\", said.value); }}"
+        struct Printer {{ int value; Printer(int n) : value(n) {{ printf(\"made %d\\n\", n); }} }};
+        global Printer printer(7);
+        kernel void f() {{ printf(\"found %d\\n\", printer.value); }}"
     );
     assert_eq!(printed_by(&source, 1), "made 7\nfound 7\n");
 }

@@ -415,7 +415,7 @@ impl Body<'_, '_> {
 
     /// Returns the value of a `cl_mem_fence_flags` operand.
     fn fence_flags(&mut self, id: u32) -> Fences {
-        let flags = self.known(id).unwrap_or(7);
+        let flags = self.const_bits(id).unwrap_or(7);
         Fences {
             local: flags & 1 != 0,
             global: flags & 2 != 0,
@@ -425,7 +425,7 @@ impl Body<'_, '_> {
 
     /// Returns the value of a `memory_scope` operand.
     fn c11_scope(&mut self, id: u32) -> Scope {
-        match self.known(id) {
+        match self.const_bits(id) {
             Some(0) => Scope::WorkItem,
             Some(1) => Scope::WorkGroup,
             Some(3) => Scope::AllDevices,
@@ -436,7 +436,7 @@ impl Body<'_, '_> {
 
     /// Returns the value of a `memory_order` operand.
     fn c11_order(&mut self, id: u32) -> Order {
-        match self.known(id) {
+        match self.const_bits(id) {
             Some(0) => Order::Relaxed,
             Some(1 | 2) => Order::Acquire,
             Some(3) => Order::Release,

@@ -263,7 +263,7 @@ impl Body<'_, '_> {
             "info" => {
                 let which = rest
                     .first()
-                    .and_then(|&arg| self.known(arg))
+                    .and_then(|&arg| self.const_bits(arg))
                     .and_then(|n| ImageProperty::ALL.get(usize::try_from(n).ok()?))
                     .ok_or_else(|| LowerError::invalid("an unknown property of an image"))?;
                 let value = self.image_property(handle, *which);

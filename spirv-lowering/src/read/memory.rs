@@ -267,7 +267,7 @@ impl Body<'_, '_> {
                 let (to, _) = self.pointer(inst.word(0)?)?;
                 let (from, _) = self.pointer(inst.word(1)?)?;
                 let (align, doubtful) = self.copy_access(inst, 3, 1)?;
-                match self.known(inst.word(2)?) {
+                match self.const_bits(inst.word(2)?) {
                     Some(0) => {}
                     Some(size) => self.copy_bytes(to, from, size, align, doubtful),
                     None => {
@@ -542,7 +542,7 @@ impl Body<'_, '_> {
             } else {
                 match &self.p.types.get(ty).kind {
                     Kind::Struct { .. } => {
-                        let number = self.known(index).ok_or_else(|| {
+                        let number = self.const_bits(index).ok_or_else(|| {
                             LowerError::invalid(format!(
                                 "the index %{index} into a structure is not constant"
                             ))

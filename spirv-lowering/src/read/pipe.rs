@@ -155,7 +155,9 @@ impl Body<'_, '_> {
     /// Returns the packet that two operands describe by its size and alignment.
     fn packet(&mut self, size: u32, align: u32) -> Result<Packet> {
         let size = self.scalar_of(size, Type::I32)?;
-        let align = self.known(align).filter(|align| align.is_power_of_two());
+        let align = self
+            .const_bits(align)
+            .filter(|align| align.is_power_of_two());
         let align = u32::try_from(align.unwrap_or(1)).unwrap_or(1);
         // Packets lie without gaps.
         let align = match self.f.as_const(size) {

@@ -96,7 +96,7 @@ impl Body<'_, '_> {
 
     /// Returns the value of a scope operand, or the scope of the device if it is not constant.
     fn scope(&mut self, id: u32) -> Result<Scope> {
-        Ok(match self.known(id) {
+        Ok(match self.const_bits(id) {
             Some(0) => Scope::AllDevices,
             Some(1) | None => Scope::Device,
             Some(2) => Scope::WorkGroup,
@@ -124,7 +124,7 @@ impl Body<'_, '_> {
     }
 
     fn order(&mut self, id: u32) -> Order {
-        self.known(id).map_or(Order::SeqCst, order_of)
+        self.const_bits(id).map_or(Order::SeqCst, order_of)
     }
 
     pub(super) fn sync_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
@@ -198,7 +198,7 @@ impl Body<'_, '_> {
             S::ControlBarrier => {
                 let exec = self.scope(inst.word(0)?)?;
                 let mem = self.scope(inst.word(1)?)?;
-                let semantics = self.known(inst.word(2)?).unwrap_or(0x310);
+                let semantics = self.const_bits(inst.word(2)?).unwrap_or(0x310);
                 if !matches!(exec, Scope::WorkGroup | Scope::SubGroup) {
                     return unsupported("a barrier for more than a work-group");
                 }
@@ -215,7 +215,7 @@ impl Body<'_, '_> {
             }
             S::MemoryBarrier => {
                 let mem = self.scope(inst.word(0)?)?;
-                let semantics = self.known(inst.word(1)?).unwrap_or(0x310);
+                let semantics = self.const_bits(inst.word(1)?).unwrap_or(0x310);
                 let (order, fences) = (order_of(semantics), fences_of(semantics));
                 self.effect(Op::Fence { mem, order, fences }, &[]);
             }
@@ -227,7 +227,7 @@ impl Body<'_, '_> {
             S::GroupAsyncCopy => self.async_copy(inst)?,
             S::UntypedGroupAsyncCopyKHR => {
                 let (ty, id) = self.result(inst)?;
-                let Some(size) = self.known(inst.word(5)?).filter(|&size| size > 0) else {
+                let Some(size) = self.const_bits(inst.word(5)?).filter(|&size| size > 0) else {
                     return bad("the size of an element is not a constant above zero");
                 };
                 let (align, _) = self.copy_access(inst, 9, 1)?;
@@ -358,7 +358,7 @@ impl Body<'_, '_> {
                 2 => (GroupOp::ExclusiveScan(kind), None),
                 3 => {
                     let size = inst.word(5)?;
-                    let Some(size) = self.known(size) else {
+                    let Some(size) = self.const_bits(size) else {
                         return bad("the cluster size is not constant");
                     };
                     (
@@ -535,7 +535,7 @@ impl Body<'_, '_> {
                 let mut extra = Values::new();
                 extra.push(self.index32(inst.word(4)?)?);
                 if let Some(&cluster) = inst.words.get(5) {
-                    let Some(size) = self.known(cluster) else {
+                    let Some(size) = self.const_bits(cluster) else {
                         return bad("the cluster size is not constant");
                     };
                     extra.push(self.constant(Type::I32, size));

@@ -195,7 +195,7 @@ impl Body<'_, '_> {
     }
 
     /// Returns the bits of an integer operand that is constant.
-    pub fn known(&mut self, id: u32) -> Option<u64> {
+    pub fn const_bits(&mut self, id: u32) -> Option<u64> {
         if let Some(bits) = self.p.const_u64(id) {
             return Some(bits);
         }

@@ -80,7 +80,7 @@ impl Sequence for CpuSequence {
         self
     }
 
-    fn kept(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }

@@ -241,7 +241,7 @@ impl VulkanCode {
     fn required_subgroups(&self) -> Option<(u32, u32)> {
         let control = self.common.device.adapter.subgroups?;
         let required = self.interface.attributes.required_sub_group_size;
-        control.asked(required, self.interface.uses_subgroups)
+        control.requested_size(required, self.interface.uses_subgroups)
     }
 
     fn find(

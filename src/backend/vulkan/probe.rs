@@ -48,7 +48,7 @@ pub struct Answers {
 const SUBNORMALS_GO: [u32; 3] = [25, 1, 0];
 
 /// Returns the recorded answers for a known driver, or `None` if they have to be measured.
-pub fn known(driver: vk::DriverId, version: [u32; 3]) -> Option<Answers> {
+pub fn recorded_answers(driver: vk::DriverId, version: [u32; 3]) -> Option<Answers> {
     let software = Arithmetic {
         fused_fma: false,
         exact_div: true,
@@ -598,14 +598,15 @@ mod tests {
 
     #[test]
     fn new_versions_are_measured() {
-        let llvmpipe = |version| known(vk::DriverId::MESA_LLVMPIPE, version);
+        let llvmpipe = |version| recorded_answers(vk::DriverId::MESA_LLVMPIPE, version);
         assert!(llvmpipe([25, 0, 7]).is_some_and(|answers| answers.fp64.denormals));
         assert_eq!(llvmpipe([26, 2, 6]), None);
     }
 
     #[test]
     fn answers_survive_the_file() {
-        let answers = known(vk::DriverId::NVIDIA_PROPRIETARY, [580, 159, 3]).expect("known");
+        let answers =
+            recorded_answers(vk::DriverId::NVIDIA_PROPRIETARY, [580, 159, 3]).expect("known");
         assert_eq!(Answers::parse(&answers.print()), Some(answers));
         assert_eq!(Answers::parse("pumice-arithmetic-2 1111 1111"), None);
         assert_eq!(Answers::parse("pumice-arithmetic-2 1111 1111 11x1"), None);

@@ -209,7 +209,7 @@ impl Sequence for VulkanSequence {
         self
     }
 
-    fn kept(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }
@@ -227,7 +227,7 @@ impl Batch {
         // What was bound is not any more.
         self.bound = vk::Pipeline::null();
         self.bound_set = vk::DescriptorSet::null();
-        self.others.push(Arc::clone(sequence).kept());
+        self.others.push(Arc::clone(sequence).into_any());
         Ok(())
     }
 }

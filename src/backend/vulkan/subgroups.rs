@@ -45,7 +45,11 @@ impl SubgroupControl {
 
     /// Returns the size that the pipeline of a kernel has to request, and the most sub-groups in a
     /// work-group, or `None` if neither matters.
-    pub fn asked(&self, required: Option<u32>, uses_subgroups: bool) -> Option<(u32, u32)> {
+    pub fn requested_size(
+        &self,
+        required: Option<u32>,
+        uses_subgroups: bool,
+    ) -> Option<(u32, u32)> {
         let usual = uses_subgroups.then_some(self.usual);
         required.or(usual).map(|size| (size, self.most))
     }
@@ -75,9 +79,9 @@ mod tests {
     fn pipelines_ask_for_what_kernels_require() {
         let control = SubgroupControl::new((8, 32), 16, 64).unwrap();
         assert_eq!(control.usual(), 16);
-        assert_eq!(control.asked(None, false), None);
-        assert_eq!(control.asked(None, true), Some((16, 64)));
-        assert_eq!(control.asked(Some(8), true), Some((8, 64)));
-        assert_eq!(control.asked(Some(32), false), Some((32, 64)));
+        assert_eq!(control.requested_size(None, false), None);
+        assert_eq!(control.requested_size(None, true), Some((16, 64)));
+        assert_eq!(control.requested_size(Some(8), true), Some((8, 64)));
+        assert_eq!(control.requested_size(Some(32), false), Some((32, 64)));
     }
 }

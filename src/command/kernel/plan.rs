@@ -5,7 +5,7 @@ use crate::backend::Pipeline;
 use crate::cl::cl_command_type;
 use crate::command::{Command, Launch, Work};
 use crate::error::{ClError, ClResult};
-use crate::object::grid::{Asked, Dispatch, Grid, IndexSpace};
+use crate::object::grid::{Dispatch, Grid, GridInputs, IndexSpace};
 use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct LaunchPlan {
     pub(super) kernel: Box<KernelLaunch>,
     /// CL_COMMAND_*
     pub(super) kind: cl_command_type,
-    pub(super) asked: IndexSpace,
+    pub(super) index_space: IndexSpace,
     pub(super) space: Space,
     /// The work-groups along each axis. None: there is nothing to do.
     pub(super) axes: [SmallVec<[Run; 2]>; 3],
@@ -44,12 +44,12 @@ impl LaunchPlan {
             *count = global.div_ceil(u64::from(*local)) as u32;
         }
         let grid = Grid {
-            asked: Asked {
+            inputs: GridInputs {
                 code: self.kernel.code.clone(),
-                space: self.asked,
+                space: self.index_space,
                 local_args: self.kernel.local_args.clone(),
             },
-            dims: self.asked.dims,
+            dims: self.index_space.dims,
             offset,
             global,
             local,

@@ -455,7 +455,7 @@ fn run_own_target(
         ir = device_queues::without_pointers(&ir);
     }
     if separates {
-        ir = lost_truncations::kept(&ir);
+        ir = lost_truncations::with_separators(&ir);
     }
     if lines {
         ir = lines::marked(&ir);

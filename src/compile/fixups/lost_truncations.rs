@@ -8,7 +8,7 @@
 
 /// Returns LLVM's textual form with an operation after each conversion of integers, which keeps the
 /// legalizer from merging it with another one: `or` with zero, which the lowering folds.
-pub fn kept(text: &str) -> String {
+pub fn with_separators(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for line in text.split_inclusive('\n') {
         match separated(line) {
@@ -53,6 +53,6 @@ mod tests {
              %\"converted x y\" = sext i8 %c to i64\n  \
              %\"x y\" = or i64 %\"converted x y\", zeroinitializer\n  \
              %d = bitcast i32 %a to float\n  ret void\n";
-        assert_eq!(kept(text), expected);
+        assert_eq!(with_separators(text), expected);
     }
 }

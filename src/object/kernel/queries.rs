@@ -86,7 +86,10 @@ impl Kernel {
     }
 
     /// Returns the device that a query is about: the named one, or else the only one of the kernel.
-    fn asked_about(&self, device: Option<&Ref<Device>>) -> ClResult<(&OnDevice, &KernelInterface)> {
+    fn queried_device(
+        &self,
+        device: Option<&Ref<Device>>,
+    ) -> ClResult<(&OnDevice, &KernelInterface)> {
         let on = match (device, self.devices.as_slice()) {
             (Some(device), _) => self.on(device),
             (None, [only]) => Some(only),
@@ -109,7 +112,7 @@ impl Kernel {
         param: cl_kernel_work_group_info,
         out: InfoOut<'_>,
     ) -> ClResult<Written> {
-        let (on, interface) = self.asked_about(device)?;
+        let (on, interface) = self.queried_device(device)?;
         let caps = on.device.backend.caps();
         match param {
             cl::CL_KERNEL_WORK_GROUP_SIZE => {
@@ -165,7 +168,7 @@ impl Kernel {
         room: Option<usize>,
         out: InfoOut<'_>,
     ) -> ClResult<Written> {
-        let (on, interface) = self.asked_about(device)?;
+        let (on, interface) = self.queried_device(device)?;
         if !on.device.features.subgroups {
             return err(
                 cl::CL_INVALID_OPERATION,

@@ -118,7 +118,7 @@ impl Mem {
             let store = handle.store(context, size as u64, flags)?;
             return address::publish(Self::make(context, flags, store, |mem| {
                 mem.properties = properties;
-                mem.external = Some(handle.kept());
+                mem.external = Some(handle.into_external());
             }));
         }
         check_host_ptr(flags, host_ptr)?;
@@ -166,7 +166,7 @@ impl Mem {
             .and_then(|()| handle.store(context, size as u64, flags));
         let store = made.inspect_err(|_| handle.close())?;
         Ok(Self::make(context, flags, store, |mem| {
-            mem.external = Some(handle.kept());
+            mem.external = Some(handle.into_external());
         }))
     }
 

@@ -83,12 +83,12 @@ type Holders = SmallVec<[MemoryIndex; 4]>;
 
 /// Which memories have the newest bytes, for every byte.
 #[derive(Debug)]
-pub struct Newest {
+pub struct CurrentCopies {
     /// Ends of ranges, ascending, with what holds up to there from the end before.
     spans: Vec<(u64, Holders)>,
 }
 
-impl Newest {
+impl CurrentCopies {
     /// Creates the state of a new object of `size` bytes.
     pub fn new(size: u64) -> Self {
         Self {
@@ -234,15 +234,15 @@ pub enum Initial {
 }
 
 /// Where the newest contents of an object are, in a context with several memories.
-pub struct Contents(Mutex<(Newest, Initial), { rank::COHERENCE }>);
+pub struct Contents(Mutex<(CurrentCopies, Initial), { rank::COHERENCE }>);
 
 impl Contents {
     /// Returns those of a new object.
     pub fn new(size: u64, initial: Initial) -> Self {
-        Self(Mutex::new((Newest::new(size), initial)))
+        Self(Mutex::new((CurrentCopies::new(size), initial)))
     }
 
-    /// Returns true if [`Contents::prepare`] has nothing to bring, nor anybody to wait for.
+    /// Returns true if [`Contents::prepare`] has nothing to migrate, nor anybody to wait for.
     pub fn is_prepared(
         &self,
         mut parts: impl Iterator<Item = Rows>,
@@ -256,25 +256,25 @@ impl Contents {
     }
 
     /// Makes rows in a memory the newest, before a command that uses them so is encoded. What is written is the newest there
-    /// alone. `bring` copies a part to the memory, from another or what the object was made with, and waits for devices.
+    /// alone. `migrate` copies a part to the memory, from another or what the object was made with, and waits for devices.
     pub fn prepare(
         &self,
         parts: impl Iterator<Item = Rows>,
         memory: MemoryIndex,
         touch: Touch,
-        bring: impl Fn(Range<u64>, Option<MemoryIndex>, &Initial) -> ClResult,
+        migrate: impl Fn(Range<u64>, Option<MemoryIndex>, &Initial) -> ClResult,
     ) -> ClResult {
         let mut state = self.0.lock();
-        let (newest, initial) = &mut *state;
+        let (copies, initial) = &mut *state;
         for rows in parts {
             if touch != Touch::Overwrite {
-                for (part, source) in newest.missing(rows, memory) {
-                    bring(part, source, initial)?;
+                for (part, source) in copies.missing(rows, memory) {
+                    migrate(part, source, initial)?;
                 }
             }
-            newest.mark(rows.ranges(), memory, touch);
+            copies.mark(rows.ranges(), memory, touch);
         }
-        if !matches!(initial, Initial::Nothing) && !newest.any_initial() {
+        if !matches!(initial, Initial::Nothing) && !copies.any_initial() {
             *initial = Initial::Nothing;
         }
         Ok(())
@@ -293,7 +293,7 @@ mod tests {
         numbers.iter().copied().map(memory).collect()
     }
 
-    impl Newest {
+    impl CurrentCopies {
         fn set(&mut self, range: Range<u64>, numbers: &[usize]) {
             self.change_all(std::iter::once(range), |_| holders(numbers));
         }
@@ -315,16 +315,16 @@ mod tests {
 
     #[test]
     fn ranges_split_and_join() {
-        let mut newest = Newest::new(100);
-        newest.set(20..40, &[0]);
-        newest.set(40..60, &[1]);
-        newest.are(
+        let mut copies = CurrentCopies::new(100);
+        copies.set(20..40, &[0]);
+        copies.set(40..60, &[1]);
+        copies.are(
             0..100,
             &[(0..20, &[]), (20..40, &[0]), (40..60, &[1]), (60..100, &[])],
         );
-        newest.are(30..70, &[(30..40, &[0]), (40..60, &[1]), (60..70, &[])]);
-        newest.read(30..50, 2);
-        newest.are(
+        copies.are(30..70, &[(30..40, &[0]), (40..60, &[1]), (60..70, &[])]);
+        copies.read(30..50, 2);
+        copies.are(
             0..100,
             &[
                 (0..20, &[]),
@@ -335,20 +335,20 @@ mod tests {
                 (60..100, &[]),
             ],
         );
-        newest.set(20..60, &[]);
-        newest.are(0..100, &[(0..100, &[])]);
-        assert!(newest.any_initial());
-        newest.set(0..100, &[1]);
-        assert!(!newest.any_initial());
-        newest.set(0..1, &[0]);
-        newest.set(99..100, &[0]);
-        newest.are(0..100, &[(0..1, &[0]), (1..99, &[1]), (99..100, &[0])]);
-        assert_eq!(newest.of(50..50).count(), 0);
+        copies.set(20..60, &[]);
+        copies.are(0..100, &[(0..100, &[])]);
+        assert!(copies.any_initial());
+        copies.set(0..100, &[1]);
+        assert!(!copies.any_initial());
+        copies.set(0..1, &[0]);
+        copies.set(99..100, &[0]);
+        copies.are(0..100, &[(0..1, &[0]), (1..99, &[1]), (99..100, &[0])]);
+        assert_eq!(copies.of(50..50).count(), 0);
     }
 
     #[test]
-    fn rows_are_marked_and_brought() {
-        let mut newest = Newest::new(100);
+    fn rows_become_current_and_stale() {
+        let mut copies = CurrentCopies::new(100);
         let column = |first| Rows {
             first,
             bytes: 4,
@@ -359,9 +359,9 @@ mod tests {
         };
         let left: Vec<_> = column(1).ranges().collect();
         assert_eq!(left, [1..5, 11..15, 21..25, 41..45, 51..55, 61..65]);
-        newest.mark(column(1).ranges(), memory(0), Touch::Overwrite);
-        newest.mark(column(5).ranges(), memory(1), Touch::Modify);
-        newest.are(
+        copies.mark(column(1).ranges(), memory(0), Touch::Overwrite);
+        copies.mark(column(5).ranges(), memory(1), Touch::Modify);
+        copies.are(
             0..30,
             &[
                 (0..1, &[]),
@@ -376,15 +376,15 @@ mod tests {
                 (29..30, &[]),
             ],
         );
-        // Every row of the other memory is a part of its own; what nobody has written is brought as one.
-        assert!(newest.missing(column(1), memory(0)).is_empty());
-        assert_eq!(newest.missing(column(5), memory(0)).len(), 6);
-        let mut newest = Newest::new(100);
-        let of = |newest: &Newest, number| newest.missing(column(1), memory(number));
-        assert_eq!(of(&newest, 0), [(1..65, None)]);
-        newest.set(0..30, &[0]);
-        assert_eq!(of(&newest, 0), [(41..65, None)]);
-        assert_eq!(of(&newest, 1), [(1..25, Some(memory(0))), (41..65, None)]);
+        // Every row of the other memory is a part of its own; what nobody has written is migrated as one.
+        assert!(copies.missing(column(1), memory(0)).is_empty());
+        assert_eq!(copies.missing(column(5), memory(0)).len(), 6);
+        let mut copies = CurrentCopies::new(100);
+        let of = |copies: &CurrentCopies, number| copies.missing(column(1), memory(number));
+        assert_eq!(of(&copies, 0), [(1..65, None)]);
+        copies.set(0..30, &[0]);
+        assert_eq!(of(&copies, 0), [(41..65, None)]);
+        assert_eq!(of(&copies, 1), [(1..25, Some(memory(0))), (41..65, None)]);
     }
 
     /// With as many memories as there may be: none is taken for another.
@@ -398,7 +398,7 @@ mod tests {
             state % below
         };
         for memories in [3, 130] {
-            let (mut newest, mut model) = (Newest::new(64), vec![Holders::new(); 64]);
+            let (mut copies, mut model) = (CurrentCopies::new(64), vec![Holders::new(); 64]);
             for _ in 0..5000 {
                 let begin = next(64);
                 let end = begin + 1 + next(64 - begin);
@@ -407,7 +407,7 @@ mod tests {
                     0 => Touch::Modify,
                     _ => Touch::Read,
                 };
-                newest.mark(std::iter::once(begin..end), user, touch);
+                copies.mark(std::iter::once(begin..end), user, touch);
                 for byte in &mut model[begin as usize..end as usize] {
                     if touch == Touch::Modify {
                         byte.clear();
@@ -417,11 +417,11 @@ mod tests {
                     byte.dedup();
                 }
                 let mut seen = Vec::new();
-                for (range, holders) in newest.of(0..64) {
+                for (range, holders) in copies.of(0..64) {
                     seen.extend(range.map(|_| holders.clone()));
                 }
                 assert_eq!(seen, model);
-                let joined = newest.spans.windows(2).all(|pair| pair[0].1 != pair[1].1);
+                let joined = copies.spans.windows(2).all(|pair| pair[0].1 != pair[1].1);
                 assert!(joined, "neighbours that agree are one");
             }
         }

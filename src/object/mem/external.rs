@@ -191,7 +191,7 @@ impl ExternalHandle {
     }
 
     /// Returns what the object keeps of it.
-    pub fn kept(self) -> Box<External> {
+    pub fn into_external(self) -> Box<External> {
         Box::new(External {
             devices: self.devices,
         })

@@ -423,7 +423,7 @@ impl Mem {
             mem.size = size;
             mem.properties = properties;
             mem.image = Some(Box::new(image));
-            mem.external = Some(handle.kept());
+            mem.external = Some(handle.into_external());
         }))
     }
 

@@ -220,10 +220,10 @@ impl Store {
         contents.prepare(once(rows), at, touch, |range, source, initial| {
             let bytes = match (source, initial) {
                 (Some(source), _) => {
-                    let Some(newest) = self.copies.get(source)? else {
+                    let Some(current) = self.copies.get(source)? else {
                         return Ok(());
                     };
-                    return transfer::between(all.device(source)?, newest, target, memory, range);
+                    return transfer::between(all.device(source)?, current, target, memory, range);
                 }
                 (None, Initial::Bytes(bytes)) => bytes.as_slice(),
                 (None, Initial::Application) if !self.is_host(memory) => self.application_bytes(),

@@ -136,13 +136,13 @@ impl Texels {
         let touch = self.touch_of_rows(at, touch);
         let parts = rows(at, extent(&self.desc)[1]);
         contents.prepare(parts, memory, touch, |range, source, initial| {
-            self.bring(all, memory, image, range, source, initial)
+            self.migrate(all, memory, image, range, source, initial)
         })
     }
 
     /// Copies rows to the image in a memory, from one where they are up to date, or else from the
     /// host.
-    fn bring(
+    fn migrate(
         &self,
         all: &Memories,
         memory: MemoryIndex,
@@ -157,8 +157,8 @@ impl Texels {
         let mut at = (range.start * row) as usize;
         for part in boxes(range, width, height) {
             if let Some(source) = source {
-                if let Some(newest) = self.images.get(source)? {
-                    let bytes = transfer::image_bytes(all.device(source)?, newest, &part)?;
+                if let Some(current) = self.images.get(source)? {
+                    let bytes = transfer::image_bytes(all.device(source)?, current, &part)?;
                     transfer::fill_image(target, image, &part, &bytes)?;
                 }
             } else if let Initial::Bytes(host) = initial {

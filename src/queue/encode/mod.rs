@@ -259,7 +259,7 @@ impl Object<Queue> {
 
     /// Makes visible to the command what kernels that were enqueued by kernels wrote, on streams of their own.
     fn see_children(&self, state: &mut QueueState) {
-        let Some(on_device) = self.target.context.known_on_device(self.target.index) else {
+        let Some(on_device) = self.target.context.created_on_device(self.target.index) else {
             return;
         };
         let over = on_device.trees_over();

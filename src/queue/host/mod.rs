@@ -64,7 +64,7 @@ pub enum HostAction {
         retained: Option<Retained>,
     },
     /// Brings contents from other memories.
-    Bring(Arc<Bring>),
+    Migrate(Arc<Migration>),
     /// The host's part of a command of a replay.
     OfReplay(Box<HostAction>, Arc<Outcome>),
     /// Ends a replay with such parts.
@@ -102,7 +102,7 @@ impl HostAction {
                 unsafe { copy_region(piece.pointer, *base, region) }
             }
             Self::Work(work) => work.run(),
-            Self::Bring(bring) => bring.run(),
+            Self::Migrate(migration) => migration.run(),
             Self::OfReplay(action, outcome) => outcome.note(action.run()),
             Self::EndReplay(outcome) => return outcome.status(),
             Self::Launched { print, tree, .. } => {
@@ -117,13 +117,13 @@ impl HostAction {
 }
 
 /// Contents that a pending command needs from other memories.
-pub struct Bring {
+pub struct Migration {
     parts: Vec<(Ref<Mem>, Part)>,
     memory: MemoryIndex,
     error: OnceLock<ClError>,
 }
 
-impl Bring {
+impl Migration {
     /// Lists the contents that a command needs copied to a memory of its context.
     pub fn new(work: &Work, memory: MemoryIndex) -> Self {
         let (mut parts, error) = (Vec::new(), OnceLock::new());
@@ -145,8 +145,8 @@ impl Bring {
 
     /// Copies the contents. They become the command's when it is encoded.
     fn run(&self) {
-        let bring = |(mem, part): &(Ref<Mem>, Part)| mem.prepare(self.memory, part, Touch::Read);
-        if let Err(failed) = self.parts.iter().try_for_each(bring) {
+        let migrate = |(mem, part): &(Ref<Mem>, Part)| mem.prepare(self.memory, part, Touch::Read);
+        if let Err(failed) = self.parts.iter().try_for_each(migrate) {
             let _ = self.error.set(failed);
         }
     }

@@ -251,7 +251,7 @@ fn times_of_events() {
 }
 
 #[test]
-fn what_blocks_are_asked() {
+fn queries_of_blocks() {
     let Some(on) = kernels("", 0) else { return };
     let words = on.buffer(&[0; 8]);
     let kernel = on.setup.kernel(&on.program, "queries");
@@ -557,7 +557,7 @@ fn several_host_queues() {
 
 /// From a binary of a program, and from objects that were linked.
 #[test]
-fn programs_that_were_kept() {
+fn programs_from_the_cache() {
     let Some(on) = kernels("", 0) else { return };
     let size = info_value!(
         usize,

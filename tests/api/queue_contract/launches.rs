@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 /// A kernel with much private memory runs in work-groups of the size that CL_KERNEL_WORK_GROUP_SIZE says. Where that fails
 /// the launch does, too, and no other command.
 #[test]
-fn kernels_run_in_the_largest_groups_that_are_said() {
+fn kernels_run_in_the_largest_groups_reported() {
     let setup = Setup::new();
     for words in [1 << 12, 1 << 18] {
         let source = format!(

@@ -355,11 +355,11 @@ fn generated_programs_are_legal_and_can_be_printed_and_read() {
 
 /// Returns the state of a program's commands before the gates are opened: promised, stuck, or
 /// neither.
-fn said(actions: &str) -> String {
-    said_of(actions, true)
+fn promises_of(actions: &str) -> String {
+    promises_in(actions, true)
 }
 
-fn said_of(actions: &str, strict: bool) -> String {
+fn promises_in(actions: &str, strict: bool) -> String {
     let program = Program {
         strict,
         ..program(actions)
@@ -385,24 +385,24 @@ fn closed_gates_say_what_has_happened() {
         ("gate-kernel-alone", "pss-"),
     ] {
         let text = format!("{before}\n1 q2 {gate}\n{after}\n{beside}");
-        assert_eq!(said(&text), all, "{gate}");
-        assert_eq!(said(&format!("{text}\n4 open 1")), "ppppp", "{gate}");
+        assert_eq!(promises_of(&text), all, "{gate}");
+        assert_eq!(promises_of(&format!("{text}\n4 open 1")), "ppppp", "{gate}");
     }
     // One that is alone on its device, but does not begin.
     let text = format!("0 hold\n1 q2 gate-kernel-alone after 0\n{after}\n{beside}");
-    assert_eq!(said(&text), "sssp");
+    assert_eq!(promises_of(&text), "sssp");
     // Out of order: events, markers and barriers alone.
     let text = "0 q1 gate-kernel\n1 q1 fill m1/0@0 4 ab\n2 q1 fill m2/0@0 4 ab after 0\n3 q1 marker\n4 q1 marker after 1
          5 q1 barrier after 1\n6 q1 fill m2/0@8 4 ab\n7 q1 barrier\n8 q1 fill m2/0@16 4 ab";
-    assert_eq!(said(text), "spsspppss");
+    assert_eq!(promises_of(text), "spsspppss");
     let text = "0 q1 gate-kernel\n1 q1 fill m1/0@0 4 ab\n2 q0 fill m1/0@0 4 ab after 1\n3 q2 fill m2/0@8 4 ab";
     assert_eq!(
-        (said(text), said_of(text, false)),
+        (promises_of(text), promises_in(text, false)),
         ("sppp".into(), "s--p".into())
     );
     // What fails may be over before its queue gets there, or not.
     let text = "0 refuse 5\n1 q0 gate-kernel\n2 q0 fill m1/0@0 4 ab after 0\n3 q2 fill m1/0@0 4 ab after 0";
-    assert_eq!(said(text), "ps-p");
+    assert_eq!(promises_of(text), "ps-p");
 }
 
 #[test]

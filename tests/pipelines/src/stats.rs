@@ -197,7 +197,7 @@ mod tests {
         @kernel m k made\n@kernel m x FAILED for a reason\n";
 
     #[test]
-    fn what_is_said_is_read() {
+    fn reports_are_read() {
         let (driver, kernels, failures) = parse(OUTPUT).unwrap();
         assert_eq!((driver.as_str(), kernels.len()), ("1 radv", 2));
         assert_eq!(kernels["m:k"].spilled, 3);

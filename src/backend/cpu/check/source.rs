@@ -121,8 +121,8 @@ impl<'a> Real<'a> {
         }
     }
 
-    /// Returns the known bytes of real memory at an address that was copied before.
-    fn known(&mut self, address: u64, size: u32) -> Option<&mut [u8]> {
+    /// Returns the bytes of real memory at an address that was copied before.
+    fn copied_bytes(&mut self, address: u64, size: u32) -> Option<&mut [u8]> {
         let (begin, bytes) = self.pieces.range_mut(..=address).next_back()?;
         let at = (address - begin) as usize;
         bytes.get_mut(at..at.checked_add(size as usize)?)
@@ -166,7 +166,7 @@ impl Source for Real<'_> {
     }
 
     fn refresh(&mut self, address: u64, size: u32) -> Option<u64> {
-        let known = self.known(address, size)?;
+        let known = self.copied_bytes(address, size)?;
         let word = Word::at(address, size)?;
         let now = word.load();
         let changed = now != number(known);
@@ -175,7 +175,8 @@ impl Source for Real<'_> {
     }
 
     fn exchange(&mut self, address: u64, size: u32, new: u64) -> bool {
-        let (Some(known), Some(word)) = (self.known(address, size), Word::at(address, size)) else {
+        let (Some(known), Some(word)) = (self.copied_bytes(address, size), Word::at(address, size))
+        else {
             // Put back when the launch is over.
             return true;
         };

@@ -1,6 +1,6 @@
 //! Command buffers and semaphores.
 
-use super::{is_legal, program, refused, said};
+use super::{is_legal, program, promises_of, refused};
 use crate::expect::{expected, initial};
 use crate::parse;
 use crate::plan::{Planner, Refusal};
@@ -212,12 +212,12 @@ fn gates_hold_up_replays_and_semaphores() {
     );
     let more = "7 q0 signal 0\n8 q2 await 0\n9 q2 fill m5/0@0 4 ab\n10 q1 fill m9/0@0 4 ab";
     assert_eq!(
-        said(&text(&format!("{all}{more}"))),
+        promises_of(&text(&format!("{all}{more}"))),
         "pppsssp".to_owned() + "sssp"
     );
     // On two queues, behind what both are behind.
     let two = "0 begin 2\n1 finalize 2\n2 hold\n3 q0 marker after 2\n4 q0 replay 2 own 0,2\n5 q2 fill m1/0@0 4 ab";
-    assert_eq!(said(&text(two)), "ppss--");
+    assert_eq!(promises_of(&text(two)), "ppss--");
 }
 
 #[test]
@@ -243,10 +243,10 @@ fn recorded_actions_can_be_printed_and_read() {
 #[test]
 fn a_wait_may_come_before_its_signal() {
     let wait = "0 q0 await 0\n1 q0 fill m1/0@0 4 ab\n2 q2 fill m2/0@0 4 ab\n";
-    assert_eq!(said(&text(wait)), "ssp");
-    assert_eq!(said(&text(&format!("{wait}3 q2 signal 0"))), "pppp");
+    assert_eq!(promises_of(&text(wait)), "ssp");
+    assert_eq!(promises_of(&text(&format!("{wait}3 q2 signal 0"))), "pppp");
     let gate = "3 hold\n4 q2 signal 0 after 3";
-    assert_eq!(said(&text(&format!("{wait}{gate}"))), "sspss");
+    assert_eq!(promises_of(&text(&format!("{wait}{gate}"))), "sspss");
     for last in ["3 wait 1", "3 q0 signal 0", "3 q1 signal 0 after 1"] {
         assert_eq!(
             refused(&text(&format!("{wait}{last}"))),
