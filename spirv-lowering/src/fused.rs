@@ -121,7 +121,8 @@ fn added(one: Term, other: Term) -> (u128, i32, bool) {
     }
 }
 
-/// Rounds to nearest even.
+/// Returns `significand * 2^exponent`, rounded to nearest even in a format of `digits` bits whose
+/// smallest subnormal number is `2^least`.
 fn rounded(significand: u128, exponent: i32, digits: u32, least: i32) -> f64 {
     let highest = exponent + 127 - significand.leading_zeros() as i32;
     let unit = (highest - (digits as i32 - 1)).max(least);

@@ -96,7 +96,7 @@ impl Allocations {
     }
 }
 
-/// Returns true if the device can do something with shared virtual memory.
+/// Returns true if the device has shared virtual memory of any kind.
 pub fn supported(device: &Device) -> bool {
     device.svm_capabilities() != 0
 }

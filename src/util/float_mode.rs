@@ -91,7 +91,8 @@ impl Registers {
         }
     }
 
-    /// Returns true if exceptions were raised since these were read, in the standard mode.
+    /// Returns true if the thread has raised exceptions since this state was read. The standard
+    /// mode must be set.
     #[inline]
     fn raised_more(self) -> bool {
         let mut mxcsr = 0u32;
@@ -143,7 +144,8 @@ impl Registers {
         Self { control: 0, ..self }
     }
 
-    /// Returns true if exceptions were raised since these were read, in the standard mode.
+    /// Returns true if the thread has raised exceptions since this state was read. The standard
+    /// mode must be set.
     #[inline]
     fn raised_more(self) -> bool {
         Self::read().raised != self.raised

@@ -51,7 +51,8 @@ impl<'m> Output<'m> {
         }
     }
 
-    /// Returns the maps that the next [`Output::lazy`] needs.
+    /// Returns the functions and variables read so far, each by its SPIR-V id, for the next
+    /// [`Output::lazy`].
     pub fn take_maps(self) -> (FxHashMap<u32, FuncId>, FxHashMap<u32, GlobalId>) {
         (self.funcs, self.globals)
     }

@@ -11,7 +11,7 @@ pub const COMPILED: &str = "spv";
 /// The kind of entries with LLVM's IR of a source that was only read.
 pub const READ: &str = "ir";
 
-/// Returns the key of a source.
+/// Returns the cache key of a source: a digest of the compiler, the options, the text and the headers.
 pub fn key(source: &ClSource<'_>) -> CacheKey {
     let mut key = CacheKey::new(COMPILED);
     key.part(&REVISION.to_le_bytes());

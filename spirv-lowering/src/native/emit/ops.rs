@@ -299,7 +299,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Returns the smaller or larger of two; where one is no number, the other.
+    /// Returns the smaller (`least`) or larger of two numbers; where one is a NaN, the other.
     pub(super) fn float_extreme(&mut self, least: bool, a: &Operand, b: &Operand) -> Operand {
         let (llvm, strict) = (&mut self.llvm, FpFlags::default());
         let cond = match least {
