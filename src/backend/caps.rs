@@ -34,6 +34,7 @@ pub struct Caps {
     /// Largest number of groups of one dispatch.
     pub max_group_count: [u32; 3],
     pub compute_units: u32,
+    /// Clock in MHz, or [`NOMINAL_CLOCK`](super::machine::NOMINAL_CLOCK) where the system does not report it.
     pub max_clock_mhz: u32,
     /// Work-items of a sub-group, where a kernel does not ask for another size.
     pub subgroup_size: u32,

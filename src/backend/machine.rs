@@ -7,6 +7,10 @@ fn number(path: impl AsRef<Path>) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
+/// The clock in MHz of devices whose own cannot be found out. Programs multiply it by the compute units, and leave out a
+/// device where the product is zero (BOINC).
+pub const NOMINAL_CLOCK: u32 = 1000;
+
 /// Returns the processor's highest clock in MHz.
 pub fn processor_clock() -> Option<u32> {
     let configured = || {

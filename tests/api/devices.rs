@@ -313,6 +313,8 @@ fn minimums_of_the_full_profile() {
         };
     }
     at_least!(u32, CL_DEVICE_MAX_COMPUTE_UNITS, 1);
+    // Programs take a device of no clock for one that does not work.
+    at_least!(u32, CL_DEVICE_MAX_CLOCK_FREQUENCY, 1);
     at_least!(u32, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS, 3);
     at_least!(usize, CL_DEVICE_MAX_WORK_GROUP_SIZE, 1);
     at_least!(usize, CL_DEVICE_MAX_PARAMETER_SIZE, 1024);

@@ -61,7 +61,7 @@ impl Machine {
             features: format!("{model} {flags} {asked:?}"),
             memory,
             cache: machine::processor_cache().unwrap_or(0),
-            clock_mhz: machine::processor_clock().unwrap_or(0),
+            clock_mhz: machine::processor_clock().unwrap_or(machine::NOMINAL_CLOCK),
         }
     }
 

@@ -124,10 +124,11 @@ pub fn of(info: &PhysicalDeviceInfo<'_>) -> Caps {
         max_group_count: limits.max_compute_work_group_count,
         compute_units: compute_units.max(1),
         max_clock_mhz: if kind == DeviceKind::Cpu {
-            machine::processor_clock().unwrap_or(0)
+            machine::processor_clock()
         } else {
-            reported.pci.and_then(machine::card_clock).unwrap_or(0)
-        },
+            reported.pci.and_then(machine::card_clock)
+        }
+        .unwrap_or(machine::NOMINAL_CLOCK),
         subgroup_size: v11.subgroup_size,
         subgroup_sizes: match info.subgroups {
             Some(control) => control.sizes(),
