@@ -31,10 +31,10 @@ impl Layer for Delays {
     fn device_made(
         info: &vk::DeviceCreateInfo<'_>,
         next: &ash::Device,
-        has: &dyn Fn(&CStr) -> bool,
+        find: &dyn Fn(&CStr) -> vk::PFN_vkVoidFunction,
     ) -> Option<Gates> {
         // SAFETY: the structure is that of a call that succeeded.
-        let timelines = unsafe { has_timelines(info) } && has(c"vkSignalSemaphore");
+        let timelines = unsafe { has_timelines(info) } && find(c"vkSignalSemaphore").is_some();
         timelines.then(|| Gates::new(next))
     }
 

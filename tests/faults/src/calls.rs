@@ -16,10 +16,12 @@ const MAP: &[i32] = &[-1, -2, -5];
 const POOL: &[i32] = &[-1, -2, -1000161000];
 /// With VK_ERROR_FRAGMENTED_POOL and VK_ERROR_OUT_OF_POOL_MEMORY.
 const SETS: &[i32] = &[-1, -2, -12, -1000069000];
+/// With VK_ERROR_INVALID_EXTERNAL_HANDLE.
+const HANDLE: &[i32] = &[-1, -1000072003];
 
-/// Functions that may fail: `NAME version.function(object, rest...) CODES, kind of what is made`.
+/// Functions that may fail: `NAME table.function(object, rest...) CODES, kind of what is made`.
 macro_rules! calls {
-    ($($name:literal $version:ident.$function:ident($first:ident: $object:ty $(, $arg:ident: $type:ty)*)
+    ($($name:literal $table:ident.$function:ident($first:ident: $object:ty $(, $arg:ident: $type:ty)*)
         $codes:ident $(, $kind:literal)?;)*) => {
         $(
             unsafe extern "system" fn $function($first: $object $(, $arg: $type)*) -> vk::Result {
@@ -31,7 +33,7 @@ macro_rules! calls {
                     return fail(&device, code);
                 }
                 // SAFETY: the arguments are passed on.
-                let result = unsafe { (device.next.$version().$function)($first $(, $arg)*) };
+                let result = unsafe { (device::$table(&device).$function)($first $(, $arg)*) };
                 $(if result == vk::Result::SUCCESS {
                     state::add_live($kind, 1);
                 })?
@@ -188,6 +190,7 @@ calls! {
     "vkDeviceWaitIdle" fp_v1_0.device_wait_idle(device: vk::Device) LOSABLE;
     "vkGetSemaphoreCounterValue" fp_v1_2.get_semaphore_counter_value(device: vk::Device, semaphore: vk::Semaphore, value: *mut u64) LOSABLE;
     "vkWaitSemaphores" fp_v1_2.wait_semaphores(device: vk::Device, info: *const vk::SemaphoreWaitInfo<'_>, timeout: u64) LOSABLE;
+    "vkGetMemoryFdPropertiesKHR" external_memory_fd.get_memory_fd_properties_khr(device: vk::Device, kind: vk::ExternalMemoryHandleTypeFlags, fd: i32, found: *mut vk::MemoryFdPropertiesKHR<'_>) HANDLE;
     "vkSignalSemaphore" fp_v1_2.signal_semaphore(device: vk::Device, info: *const vk::SemaphoreSignalInfo<'_>) MEMORY;
 }
 

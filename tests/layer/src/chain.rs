@@ -1,7 +1,7 @@
 //! Instances and devices: what is below them, and the names that a layer answers to.
 
 use crate::abi::{self, Below};
-use crate::{untyped, Layer};
+use crate::{address, untyped, Layer};
 use ash::vk::{self, Handle};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -211,19 +211,11 @@ unsafe extern "system" fn create_device<L: Layer>(
     // SAFETY: a call that succeeded has written a living device.
     let (raw, key) = unsafe { (*device, abi::key(*device)) };
     // SAFETY: the device is the next layer's, and so are the functions.
-    let next = unsafe {
-        ash::Device::load_with(
-            |name| {
-                get_proc_addr(raw, name.as_ptr())
-                    .map_or(std::ptr::null(), |found| found as *const _)
-            },
-            raw,
-        )
-    };
+    let find = |name: &CStr| unsafe { get_proc_addr(raw, name.as_ptr()) };
     // SAFETY: as above.
-    let has = |name: &CStr| unsafe { get_proc_addr(raw, name.as_ptr()) }.is_some();
+    let next = unsafe { ash::Device::load_with(|name| address(find(name)), raw) };
     let made = Device {
-        own: L::device_made(info, &next, &has),
+        own: L::device_made(info, &next, &find),
         next,
         get_proc_addr,
     };

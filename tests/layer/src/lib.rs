@@ -9,7 +9,7 @@ mod chain;
 pub use chain::{device_of, negotiate, Chain, Device};
 
 use ash::vk;
-use std::ffi::CStr;
+use std::ffi::{c_void, CStr};
 
 /// A layer.
 pub trait Layer: Sized + 'static {
@@ -30,11 +30,11 @@ pub trait Layer: Sized + 'static {
     /// An instance was made.
     fn instance_made() {}
 
-    /// A device was made, with the functions of the next layer; `has` says whether that has one of some name.
+    /// A device was made, with the functions of the next layer; `find` looks up those of extensions.
     fn device_made(
         info: &vk::DeviceCreateInfo<'_>,
         next: &ash::Device,
-        has: &dyn Fn(&CStr) -> bool,
+        find: &dyn Fn(&CStr) -> vk::PFN_vkVoidFunction,
     ) -> Self::OfDevice;
 
     /// The device goes: nothing of the layer's may use it any more.
@@ -49,4 +49,9 @@ pub fn untyped<Function: Copy>(function: Function) -> vk::PFN_vkVoidFunction {
     assert_eq!(size_of::<Function>(), size_of::<vk::PFN_vkVoidFunction>());
     // SAFETY: called with function pointers alone; whoever asked for the name knows the type.
     unsafe { std::mem::transmute_copy(&function) }
+}
+
+/// The address of a function, null for none.
+pub fn address(function: vk::PFN_vkVoidFunction) -> *const c_void {
+    function.map_or(std::ptr::null(), |found| found as *const c_void)
 }
