@@ -19,7 +19,52 @@ struct Call {
     count: cl_uint,
     list: *const cl_event,
     event: *mut cl_event,
+    /// The command is recorded, in place of being enqueued.
+    record: Option<Record>,
 }
+
+/// The arguments that a command has where it is recorded; how many sync points it waits for stands in its [`Call`].
+#[derive(Clone, Copy)]
+struct Record {
+    buffer: cl_command_buffer_khr,
+    properties: *const cl_command_properties_khr,
+    list: *const cl_sync_point_khr,
+    point: *mut cl_sync_point_khr,
+    handle: *mut cl_mutable_command_khr,
+}
+
+/// Enqueues a command: its own arguments are those between the queue and the wait list. Where a function is named that records
+/// it with the same arguments, it may be recorded.
+macro_rules! command {
+    ($run:expr, $call:expr, $name:ident($($arg:expr),* $(,)?)) => {{
+        let Call { queue, count, list, event, .. } = $call;
+        pumice_tests::call!($name(queue, $($arg,)* count, list, event))
+    }};
+    ($run:expr, $call:expr, $name:ident: $type:ident($($arg:expr),* $(,)?)) => {{
+        let Call { queue, count, list, event, .. } = $call;
+        pumice_tests::ext!($run.world, $name: $type(queue, $($arg,)* count, list, event))
+    }};
+    ($run:expr, $call:expr, $name:ident or $other:ident: $type:ident($($arg:expr),* $(,)?)) => {
+        match $call.record {
+            None => command!($run, $call, $name($($arg),*)),
+            Some(_) => record!($run, $call, $other: $type($($arg),*)),
+        }
+    };
+}
+
+/// Records a command, with its own arguments.
+macro_rules! record {
+    ($run:expr, $call:expr, $name:ident: $type:ident($($arg:expr),* $(,)?)) => {{
+        let Call { queue, count, record, .. } = $call;
+        let Some(Record { buffer, properties, list, point, handle }) = record else {
+            return CL_INVALID_OPERATION;
+        };
+        pumice_tests::ext!($run.world, $name: $type(
+            buffer, queue, properties, $($arg,)* count, list, point, handle
+        ))
+    }};
+}
+use {command, record};
 
 fn flags(how: MapHow) -> cl_map_flags {
     match how {
@@ -71,8 +116,18 @@ impl Run<'_> {
                 true => &raw mut event,
                 false => null_mut(),
             },
+            record: None,
         };
-        let code = match &action.what {
+        let code = self.command(call, index);
+        self.events[index] = event;
+        code
+    }
+
+    /// Enqueues or records a command. Its result.
+    fn command(&mut self, call: Call, index: usize) -> cl_int {
+        let program = self.program;
+        let action = &program.actions[index];
+        match &action.what {
             What::Read(side, place, shape) => self.transfer(call, true, *side, *place, shape),
             What::Write(side, place, shape) => self.transfer(call, false, *side, *place, shape),
             What::Copy(src, dst, shape) => self.copy(call, *src, *dst, shape),
@@ -86,14 +141,12 @@ impl Run<'_> {
                     pointer: pointer as usize,
                     pitch: 0,
                 });
-                let Call {
-                    queue, blocking, ..
-                } = call;
-                let (count, list, event) = (call.count, call.list, call.event);
                 let flags = flags(*how);
-                call!(clEnqueueSVMMap(
-                    queue, blocking, flags, pointer, *size, count, list, event
-                ))
+                command!(
+                    self,
+                    call,
+                    clEnqueueSVMMap(call.blocking, flags, pointer, *size)
+                )
             }
             What::Unmap(map) => self.unmap(call, *map),
             What::Kernel {
@@ -109,42 +162,33 @@ impl Run<'_> {
             What::Replay { .. } => self.replay(call, action),
             What::Signal(list) => self.semaphores(call, index, list, true),
             What::Await(list) => self.semaphores(call, index, list, false),
-            What::Marker => call!(clEnqueueMarkerWithWaitList(
-                call.queue, call.count, call.list, call.event
-            )),
-            What::Barrier => call!(clEnqueueBarrierWithWaitList(
-                call.queue, call.count, call.list, call.event
-            )),
+            What::Marker => command!(self, call, clEnqueueMarkerWithWaitList()),
+            What::Barrier => self.barrier(call),
             What::Migrate(memory, to_host) => self.migrate(call, *memory, *to_host),
             What::Free(memory) => {
                 let mut pointer = self.stage.memories[*memory].svm.unwrap_or(null_mut());
-                call!(clEnqueueSVMFree(
-                    call.queue,
-                    1,
-                    &mut pointer,
-                    None,
-                    null_mut(),
-                    call.count,
-                    call.list,
-                    call.event
-                ))
+                command!(
+                    self,
+                    call,
+                    clEnqueueSVMFree(1, &mut pointer, None, null_mut())
+                )
             }
             _ => CL_INVALID_OPERATION,
-        };
-        self.events[index] = event;
-        code
+        }
+    }
+
+    fn barrier(&self, call: Call) -> cl_int {
+        command!(
+            self,
+            call,
+            clEnqueueBarrierWithWaitList or clCommandBarrierWithWaitListKHR:
+                clCommandBarrierWithWaitListKHR_fn()
+        )
     }
 
     fn transfer(&self, call: Call, read: bool, side: Side, place: Place, shape: &Shape) -> cl_int {
-        let Call {
-            queue,
-            blocking,
-            count,
-            list,
-            event,
-        } = call;
         let (object, pointer) = (self.object(side), self.pointer(place));
-        let offset = self.offset(side);
+        let (offset, blocking) = (self.offset(side), call.blocking);
         if let Some(pitch) = self.pitch(side) {
             let (origin, region) = (texel(offset, pitch), [shape.row / 4, shape.rows, 1]);
             let (origin, region) = (origin.as_ptr(), region.as_ptr());
@@ -154,23 +198,31 @@ impl Run<'_> {
                 shape.second
             };
             return match read {
-                true => call!(clEnqueueReadImage(
-                    queue, object, blocking, origin, region, row, 0, pointer, count, list, event
-                )),
-                false => call!(clEnqueueWriteImage(
-                    queue, object, blocking, origin, region, row, 0, pointer, count, list, event
-                )),
+                true => command!(
+                    self,
+                    call,
+                    clEnqueueReadImage(object, blocking, origin, region, row, 0, pointer)
+                ),
+                false => command!(
+                    self,
+                    call,
+                    clEnqueueWriteImage(object, blocking, origin, region, row, 0, pointer)
+                ),
             };
         }
         if shape.rows == 1 {
             let size = shape.row;
             return match read {
-                true => call!(clEnqueueReadBuffer(
-                    queue, object, blocking, offset, size, pointer, count, list, event
-                )),
-                false => call!(clEnqueueWriteBuffer(
-                    queue, object, blocking, offset, size, pointer, count, list, event
-                )),
+                true => command!(
+                    self,
+                    call,
+                    clEnqueueReadBuffer(object, blocking, offset, size, pointer)
+                ),
+                false => command!(
+                    self,
+                    call,
+                    clEnqueueWriteBuffer(object, blocking, offset, size, pointer)
+                ),
             };
         }
         let (origin, zero) = ([offset, 0, 0], [0; 3]);
@@ -178,63 +230,75 @@ impl Run<'_> {
         let (origin, zero, region) = (origin.as_ptr(), zero.as_ptr(), region.as_ptr());
         let (first, second) = (shape.first, shape.second);
         match read {
-            true => call!(clEnqueueReadBufferRect(
-                queue, object, blocking, origin, zero, region, first, 0, second, 0, pointer, count,
-                list, event
-            )),
-            false => call!(clEnqueueWriteBufferRect(
-                queue, object, blocking, origin, zero, region, first, 0, second, 0, pointer, count,
-                list, event
-            )),
+            true => command!(
+                self,
+                call,
+                clEnqueueReadBufferRect(
+                    object, blocking, origin, zero, region, first, 0, second, 0, pointer
+                )
+            ),
+            false => command!(
+                self,
+                call,
+                clEnqueueWriteBufferRect(
+                    object, blocking, origin, zero, region, first, 0, second, 0, pointer
+                )
+            ),
         }
     }
 
     fn copy(&self, call: Call, src: Side, dst: Side, shape: &Shape) -> cl_int {
-        let Call {
-            queue,
-            count,
-            list,
-            event,
-            ..
-        } = call;
         let (from, to) = (self.object(src), self.object(dst));
         let (from_at, to_at) = (self.offset(src), self.offset(dst));
         let texels = [shape.row / 4, shape.rows, 1];
+        let region = texels.as_ptr();
         match (self.pitch(src), self.pitch(dst)) {
             (Some(a), Some(b)) => {
                 let (a, b) = (texel(from_at, a), texel(to_at, b));
-                let (a, b, region) = (a.as_ptr(), b.as_ptr(), texels.as_ptr());
-                call!(clEnqueueCopyImage(
-                    queue, from, to, a, b, region, count, list, event
-                ))
+                let (a, b) = (a.as_ptr(), b.as_ptr());
+                command!(
+                    self,
+                    call,
+                    clEnqueueCopyImage or clCommandCopyImageKHR:
+                        clCommandCopyImageKHR_fn(from, to, a, b, region)
+                )
             }
             (Some(a), None) => {
                 let origin = texel(from_at, a);
-                let (origin, region) = (origin.as_ptr(), texels.as_ptr());
-                call!(clEnqueueCopyImageToBuffer(
-                    queue, from, to, origin, region, to_at, count, list, event
-                ))
+                let origin = origin.as_ptr();
+                command!(
+                    self,
+                    call,
+                    clEnqueueCopyImageToBuffer or clCommandCopyImageToBufferKHR:
+                        clCommandCopyImageToBufferKHR_fn(from, to, origin, region, to_at)
+                )
             }
             (None, Some(b)) => {
                 let origin = texel(to_at, b);
-                let (origin, region) = (origin.as_ptr(), texels.as_ptr());
-                call!(clEnqueueCopyBufferToImage(
-                    queue, from, to, from_at, origin, region, count, list, event
-                ))
+                let origin = origin.as_ptr();
+                command!(
+                    self,
+                    call,
+                    clEnqueueCopyBufferToImage or clCommandCopyBufferToImageKHR:
+                        clCommandCopyBufferToImageKHR_fn(from, to, from_at, origin, region)
+                )
             }
-            (None, None) if shape.rows == 1 => {
-                let size = shape.row;
-                call!(clEnqueueCopyBuffer(
-                    queue, from, to, from_at, to_at, size, count, list, event
-                ))
-            }
+            (None, None) if shape.rows == 1 => command!(
+                self,
+                call,
+                clEnqueueCopyBuffer or clCommandCopyBufferKHR:
+                    clCommandCopyBufferKHR_fn(from, to, from_at, to_at, shape.row)
+            ),
             (None, None) => {
                 let (a, b, region) = ([from_at, 0, 0], [to_at, 0, 0], [shape.row, shape.rows, 1]);
                 let (a, b, region) = (a.as_ptr(), b.as_ptr(), region.as_ptr());
                 let (first, second) = (shape.first, shape.second);
-                call!(clEnqueueCopyBufferRect(
-                    queue, from, to, a, b, region, first, 0, second, 0, count, list, event
-                ))
+                command!(
+                    self,
+                    call,
+                    clEnqueueCopyBufferRect or clCommandCopyBufferRectKHR:
+                        clCommandCopyBufferRectKHR_fn(from, to, a, b, region, first, 0, second, 0)
+                )
             }
         }
     }
@@ -247,49 +311,41 @@ impl Run<'_> {
                 color[0] = u32::from_le_bytes(word);
             }
             let (origin, region) = (texel(at, pitch), [pitch / 4, size / pitch, 1]);
-            return call!(clEnqueueFillImage(
-                call.queue,
-                object,
-                color.as_ptr().cast(),
-                origin.as_ptr(),
-                region.as_ptr(),
-                call.count,
-                call.list,
-                call.event
-            ));
+            let (color, origin, region) = (color.as_ptr().cast(), origin.as_ptr(), region.as_ptr());
+            return command!(
+                self,
+                call,
+                clEnqueueFillImage or clCommandFillImageKHR:
+                    clCommandFillImageKHR_fn(object, color, origin, region)
+            );
         }
-        call!(clEnqueueFillBuffer(
-            call.queue,
-            object,
-            pattern.as_ptr().cast(),
-            pattern.len(),
-            at,
-            size,
-            call.count,
-            call.list,
-            call.event
-        ))
+        let (pattern, length) = (pattern.as_ptr().cast(), pattern.len());
+        command!(
+            self,
+            call,
+            clEnqueueFillBuffer or clCommandFillBufferKHR:
+                clCommandFillBufferKHR_fn(object, pattern, length, at, size)
+        )
     }
 
     fn memcpy(&self, call: Call, dst: Place, src: Place, size: usize, intel: bool) -> cl_int {
-        let Call {
-            queue,
-            blocking,
-            count,
-            list,
-            event,
-        } = call;
         let (to, from) = (self.pointer(dst), self.pointer(src).cast_const());
         match intel {
-            true => ext!(
-                self.world,
-                clEnqueueMemcpyINTEL: clEnqueueMemcpyINTEL_t(
-                    queue, blocking, to, from, size, count, list, event
-                )
+            _ if call.record.is_some() => record!(
+                self,
+                call,
+                clCommandSVMMemcpyKHR: clCommandSVMMemcpyKHR_fn(to, from, size)
             ),
-            false => call!(clEnqueueSVMMemcpy(
-                queue, blocking, to, from, size, count, list, event
-            )),
+            true => command!(
+                self,
+                call,
+                clEnqueueMemcpyINTEL: clEnqueueMemcpyINTEL_t(call.blocking, to, from, size)
+            ),
+            false => command!(
+                self,
+                call,
+                clEnqueueSVMMemcpy(call.blocking, to, from, size)
+            ),
         }
     }
 
@@ -315,25 +371,20 @@ impl Run<'_> {
     }
 
     fn mem_fill(&self, call: Call, place: Place, size: usize, pattern: &[u8]) -> cl_int {
-        let Call {
-            queue,
-            count,
-            list,
-            event,
-            ..
-        } = call;
         let (pointer, length) = (self.pointer(place), pattern.len());
         let pattern = pattern.as_ptr().cast();
         match self.program.memories[place.memory].kind.is_usm() {
-            true => ext!(
-                self.world,
-                clEnqueueMemFillINTEL: clEnqueueMemFillINTEL_t(
-                    queue, pointer, pattern, length, size, count, list, event
-                )
+            true => command!(
+                self,
+                call,
+                clEnqueueMemFillINTEL: clEnqueueMemFillINTEL_t(pointer, pattern, length, size)
             ),
-            false => call!(clEnqueueSVMMemFill(
-                queue, pointer, pattern, length, size, count, list, event
-            )),
+            false => command!(
+                self,
+                call,
+                clEnqueueSVMMemFill or clCommandSVMMemFillKHR:
+                    clCommandSVMMemFillKHR_fn(pointer, pattern, length, size)
+            ),
         }
     }
 
@@ -380,34 +431,19 @@ impl Run<'_> {
 
     fn unmap(&self, call: Call, map: usize) -> cl_int {
         let pointer = self.maps[map].map_or(0, |mapped| mapped.pointer) as *mut c_void;
-        let Call {
-            queue,
-            count,
-            list,
-            event,
-            ..
-        } = call;
         match self.program.actions[map].what {
-            What::Map(side, ..) => call!(clEnqueueUnmapMemObject(
-                queue,
-                self.object(side),
-                pointer,
-                count,
-                list,
-                event
-            )),
-            _ => call!(clEnqueueSVMUnmap(queue, pointer, count, list, event)),
+            What::Map(side, ..) => {
+                command!(
+                    self,
+                    call,
+                    clEnqueueUnmapMemObject(self.object(side), pointer)
+                )
+            }
+            _ => command!(self, call, clEnqueueSVMUnmap(pointer)),
         }
     }
 
     fn migrate(&self, call: Call, memory: usize, to_host: bool) -> cl_int {
-        let Call {
-            queue,
-            count,
-            list,
-            event,
-            ..
-        } = call;
         let flags = if to_host {
             CL_MIGRATE_MEM_OBJECT_HOST
         } else {
@@ -415,28 +451,20 @@ impl Run<'_> {
         };
         let (of, made) = (&self.program.memories[memory], &self.stage.memories[memory]);
         if let Some(object) = made.views.first() {
-            return call!(clEnqueueMigrateMemObjects(
-                queue, 1, object, flags, count, list, event
-            ));
+            return command!(self, call, clEnqueueMigrateMemObjects(1, object, flags));
         }
         let mut pointer = made.base as *const c_void;
         match of.kind.is_usm() {
-            true => ext!(
-                self.world,
-                clEnqueueMigrateMemINTEL: clEnqueueMigrateMemINTEL_t(
-                    queue, pointer, of.size, flags, count, list, event
-                )
+            true => command!(
+                self,
+                call,
+                clEnqueueMigrateMemINTEL: clEnqueueMigrateMemINTEL_t(pointer, of.size, flags)
             ),
-            false => call!(clEnqueueSVMMigrateMem(
-                queue,
-                1,
-                &mut pointer,
-                &of.size,
-                flags,
-                count,
-                list,
-                event
-            )),
+            false => command!(
+                self,
+                call,
+                clEnqueueSVMMigrateMem(1, &mut pointer, &of.size, flags)
+            ),
         }
     }
 }

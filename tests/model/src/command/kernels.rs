@@ -1,10 +1,10 @@
 //! Launches of kernels: their arguments, and the memory declared to them that they reach by numbers.
 
-use super::Call;
+use super::{command, record, Call, Record};
 use crate::program::{Kind, Operand, Usm};
 use crate::run::Run;
 use pumice_tests::sys::*;
-use pumice_tests::{call, ext, ok};
+use pumice_tests::{ext, ok};
 use std::ptr::null;
 
 impl Run<'_> {
@@ -19,30 +19,31 @@ impl Run<'_> {
         let Some((kernel, own)) = self.prepared(dst, src, numbers) else {
             return CL_INVALID_KERNEL;
         };
-        let code = call!(clEnqueueNDRangeKernel(
-            call.queue,
-            kernel,
-            1,
-            null(),
-            &words,
-            null(),
-            call.count,
-            call.list,
-            call.event
-        ));
+        let code = self.launch(call, kernel, &words, null());
         if own {
             ok!(clReleaseKernel(kernel));
         }
         code
     }
 
-    /// A kernel with its arguments, and whether the caller releases it.
-    pub(super) fn prepared(
+    /// Launches a kernel whose arguments are set.
+    pub(super) fn launch(
         &self,
-        dst: Operand,
-        src: Operand,
-        numbers: [u32; 2],
-    ) -> Option<(cl_kernel, bool)> {
+        call: Call,
+        kernel: cl_kernel,
+        global: *const usize,
+        local: *const usize,
+    ) -> cl_int {
+        command!(
+            self,
+            call,
+            clEnqueueNDRangeKernel or clCommandNDRangeKernelKHR:
+                clCommandNDRangeKernelKHR_fn(kernel, 1, null(), global, local)
+        )
+    }
+
+    /// A kernel with its arguments, and whether the caller releases it.
+    fn prepared(&self, dst: Operand, src: Operand, numbers: [u32; 2]) -> Option<(cl_kernel, bool)> {
         let letter = |operand: Operand| match operand {
             Operand::Number(_) => "N",
             Operand::Object(side) if self.pitch(side).is_some() => "I",

@@ -1,22 +1,12 @@
 //! Command buffers: what is recorded, enqueued and updated; and semaphores.
 
-use super::{texel, Call};
-use crate::program::{Misuse, Operand, ProgramAction, Shape, Side, What};
+use super::{command, Call, Record};
+use crate::program::{Misuse, Operand, ProgramAction, What};
 use crate::run::Run;
 use pumice_tests::sys::*;
 use pumice_tests::{code_name, create, ext, info_value, ok};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-
-/// The arguments that every call which records a command has.
-#[derive(Clone, Copy)]
-struct Record {
-    buffer: cl_command_buffer_khr,
-    queue: cl_command_queue,
-    count: cl_uint,
-    list: *const cl_sync_point_khr,
-    point: *mut cl_sync_point_khr,
-}
 
 /// Kernels that are updated get other arguments and another size.
 const UPDATABLE: [cl_command_properties_khr; 3] = [
@@ -44,232 +34,46 @@ impl Run<'_> {
         let list: Vec<cl_sync_point_khr> = action.waits.iter().map(|&of| self.points[of]).collect();
         // The only queue may be left out.
         let unnamed = program.recordings[of].queues.len() == 1 && index % 2 == 0;
-        let mut point = 0;
-        let to = Record {
-            buffer: self.stage.recordings[of],
-            queue: match unnamed {
-                true => null_mut(),
-                false => self.stage.queues[action.queue],
-            },
+        let queue = match unnamed {
+            true => null_mut(),
+            false => self.stage.queues[action.queue],
+        };
+        let (mut point, mut handle) = (0, null_mut());
+        let mut call = self.recorded_in(of, queue, &list, &mut point);
+        let launch = matches!(action.what, What::Kernel { .. } | What::Doomed);
+        if let (Some(record), true) = (&mut call.record, launch && program.recordings[of].mutable) {
+            (record.properties, record.handle) = (UPDATABLE.as_ptr(), &raw mut handle);
+        }
+        let code = self.command(call, index);
+        (self.points[index], self.handles[index]) = (point, handle);
+        code
+    }
+
+    /// The call that records a command in a command buffer, behind sync points.
+    fn recorded_in(
+        &self,
+        of: usize,
+        queue: cl_command_queue,
+        list: &[cl_sync_point_khr],
+        point: &mut cl_sync_point_khr,
+    ) -> Call {
+        Call {
+            queue,
+            blocking: CL_FALSE,
             count: list.len() as cl_uint,
-            list: match list.is_empty() {
-                true => null(),
-                false => list.as_ptr(),
-            },
-            point: &raw mut point,
-        };
-        let code = match &action.what {
-            What::Kernel { .. } | What::Doomed => self.record_kernel(to, index, of),
-            What::Copy(src, dst, shape) => self.record_copy(to, *src, *dst, shape),
-            What::Fill(side, size, pattern) => self.record_fill(to, *side, *size, pattern),
-            What::Memcpy(dst, src, size, _) => {
-                let (to_, from) = (self.pointer(*dst), self.pointer(*src).cast_const());
-                let Record {
-                    buffer,
-                    queue,
-                    count,
-                    list,
-                    point,
-                } = to;
-                ext!(
-                    self.world,
-                    clCommandSVMMemcpyKHR: clCommandSVMMemcpyKHR_fn(
-                        buffer, queue, null(), to_, from, *size, count, list, point, null_mut()
-                    )
-                )
-            }
-            What::MemFill(place, size, pattern) => {
-                let (pointer, length) = (self.pointer(*place), pattern.len());
-                let pattern = pattern.as_ptr().cast();
-                let Record {
-                    buffer,
-                    queue,
-                    count,
-                    list,
-                    point,
-                } = to;
-                ext!(
-                    self.world,
-                    clCommandSVMMemFillKHR: clCommandSVMMemFillKHR_fn(
-                        buffer, queue, null(), pointer, pattern, length, *size, count, list, point,
-                        null_mut()
-                    )
-                )
-            }
-            What::Barrier => self.record_barrier(to),
-            _ => CL_INVALID_OPERATION,
-        };
-        self.points[index] = point;
-        code
-    }
-
-    fn record_barrier(&self, to: Record) -> cl_int {
-        let Record {
-            buffer,
-            queue,
-            count,
-            list,
-            point,
-        } = to;
-        ext!(
-            self.world,
-            clCommandBarrierWithWaitListKHR: clCommandBarrierWithWaitListKHR_fn(
-                buffer, queue, null(), count, list, point, null_mut()
-            )
-        )
-    }
-
-    fn record_kernel(&mut self, to: Record, index: usize, of: usize) -> cl_int {
-        let mutable = self.program.recordings[of].mutable;
-        let mut handle: cl_mutable_command_khr = null_mut();
-        let group;
-        let (kernel, words, local, own) = match &self.program.actions[index].what {
-            What::Kernel {
-                dst,
-                src,
-                words,
-                add,
-                spins,
-            } => {
-                let Some((kernel, own)) = self.prepared(*dst, *src, [*add, *spins as u32]) else {
-                    return CL_INVALID_KERNEL;
-                };
-                (kernel, *words, null(), own)
-            }
-            _ => {
-                let failing = self.world.failing();
-                group = failing.group;
-                (failing.kernel, group, &raw const group, false)
-            }
-        };
-        let Record {
-            buffer,
-            queue,
-            count,
-            list,
-            point,
-        } = to;
-        let properties = match mutable {
-            true => UPDATABLE.as_ptr(),
-            false => null(),
-        };
-        let place = match mutable {
-            true => &raw mut handle,
-            false => null_mut(),
-        };
-        let code = ext!(
-            self.world,
-            clCommandNDRangeKernelKHR: clCommandNDRangeKernelKHR_fn(
-                buffer, queue, properties, kernel, 1, null(), &words, local, count, list, point, place
-            )
-        );
-        if own {
-            ok!(clReleaseKernel(kernel));
+            list: null(),
+            event: null_mut(),
+            record: Some(Record {
+                buffer: self.stage.recordings[of],
+                properties: null(),
+                list: match list.is_empty() {
+                    true => null(),
+                    false => list.as_ptr(),
+                },
+                point,
+                handle: null_mut(),
+            }),
         }
-        self.handles[index] = handle;
-        code
-    }
-
-    fn record_copy(&self, to: Record, src: Side, dst: Side, shape: &Shape) -> cl_int {
-        let Record {
-            buffer,
-            queue,
-            count,
-            list,
-            point,
-        } = to;
-        let (from, into) = (self.object(src), self.object(dst));
-        let (from_at, into_at) = (self.offset(src), self.offset(dst));
-        let (none, nobody) = (null(), null_mut());
-        let texels = [shape.row / 4, shape.rows, 1];
-        let region = texels.as_ptr();
-        match (self.pitch(src), self.pitch(dst)) {
-            (Some(a), Some(b)) => {
-                let (a, b) = (texel(from_at, a), texel(into_at, b));
-                let (a, b) = (a.as_ptr(), b.as_ptr());
-                ext!(
-                    self.world,
-                    clCommandCopyImageKHR: clCommandCopyImageKHR_fn(
-                        buffer, queue, none, from, into, a, b, region, count, list, point, nobody
-                    )
-                )
-            }
-            (Some(a), None) => {
-                let origin = texel(from_at, a);
-                let origin = origin.as_ptr();
-                ext!(
-                    self.world,
-                    clCommandCopyImageToBufferKHR: clCommandCopyImageToBufferKHR_fn(
-                        buffer, queue, none, from, into, origin, region, into_at, count, list, point,
-                        nobody
-                    )
-                )
-            }
-            (None, Some(b)) => {
-                let origin = texel(into_at, b);
-                let origin = origin.as_ptr();
-                ext!(
-                    self.world,
-                    clCommandCopyBufferToImageKHR: clCommandCopyBufferToImageKHR_fn(
-                        buffer, queue, none, from, into, from_at, origin, region, count, list, point,
-                        nobody
-                    )
-                )
-            }
-            (None, None) if shape.rows == 1 => ext!(
-                self.world,
-                clCommandCopyBufferKHR: clCommandCopyBufferKHR_fn(
-                    buffer, queue, none, from, into, from_at, into_at, shape.row, count, list, point,
-                    nobody
-                )
-            ),
-            (None, None) => {
-                let region = [shape.row, shape.rows, 1];
-                let (a, b, region) = ([from_at, 0, 0], [into_at, 0, 0], region.as_ptr());
-                let (a, b, first, second) = (a.as_ptr(), b.as_ptr(), shape.first, shape.second);
-                ext!(
-                    self.world,
-                    clCommandCopyBufferRectKHR: clCommandCopyBufferRectKHR_fn(
-                        buffer, queue, none, from, into, a, b, region, first, 0, second, 0, count,
-                        list, point, nobody
-                    )
-                )
-            }
-        }
-    }
-
-    fn record_fill(&self, to: Record, side: Side, size: usize, pattern: &[u8]) -> cl_int {
-        let Record {
-            buffer,
-            queue,
-            count,
-            list,
-            point,
-        } = to;
-        let (object, at) = (self.object(side), self.offset(side));
-        if let Some(pitch) = self.pitch(side) {
-            let mut color = [0u32; 4];
-            if let Ok(word) = pattern.try_into() {
-                color[0] = u32::from_le_bytes(word);
-            }
-            let (origin, region) = (texel(at, pitch), [pitch / 4, size / pitch, 1]);
-            let (color, origin, region) = (color.as_ptr().cast(), origin.as_ptr(), region.as_ptr());
-            return ext!(
-                self.world,
-                clCommandFillImageKHR: clCommandFillImageKHR_fn(
-                    buffer, queue, null(), object, color, origin, region, count, list, point,
-                    null_mut()
-                )
-            );
-        }
-        let (pattern, length) = (pattern.as_ptr().cast(), pattern.len());
-        ext!(
-            self.world,
-            clCommandFillBufferKHR: clCommandFillBufferKHR_fn(
-                buffer, queue, null(), object, pattern, length, at, size, count, list, point,
-                null_mut()
-            )
-        )
     }
 
     /// Enqueues a command buffer.
@@ -372,15 +176,9 @@ impl Run<'_> {
     fn misuse(&self, index: usize, of: usize, how: Misuse) -> Result<(), String> {
         let id = self.stage.recordings[of];
         let (mut point, bad) = (0, self.program.recorded(of, index).len() as u32 + 1);
-        let mut barrier = Record {
-            buffer: id,
-            queue: match self.program.recordings[of].queues.len() {
-                1 => null_mut(),
-                _ => self.stage.own_queue(of),
-            },
-            count: 0,
-            list: null(),
-            point: &raw mut point,
+        let queue = match self.program.recordings[of].queues.len() {
+            1 => null_mut(),
+            _ => self.stage.own_queue(of),
         };
         match how {
             Misuse::Unfinalized => {
@@ -400,12 +198,11 @@ impl Run<'_> {
                 expect("an update", nothing, CL_INVALID_OPERATION)
             }
             Misuse::Point => {
-                (barrier.count, barrier.list) = (1, &raw const bad);
-                let code = self.record_barrier(barrier);
+                let code = self.barrier(self.recorded_in(of, queue, &[bad], &mut point));
                 expect("recording", code, CL_INVALID_SYNC_POINT_WAIT_LIST_KHR)
             }
             Misuse::Finalized => {
-                let code = self.record_barrier(barrier);
+                let code = self.barrier(self.recorded_in(of, queue, &[], &mut point));
                 expect("recording", code, CL_INVALID_OPERATION)?;
                 expect("finalizing", self.finalize(of), CL_INVALID_OPERATION)
             }
@@ -515,35 +312,26 @@ impl Run<'_> {
         };
         let (gone, there): (Vec<usize>, Vec<usize>) = semaphores.iter().partition(|of| refused(of));
         let list: Vec<_> = there.iter().map(|&of| self.stage.semaphores[of]).collect();
-        let Call {
-            queue,
-            count,
-            list: waits,
-            event,
-            ..
-        } = call;
         let (number, place) = (list.len() as cl_uint, list.as_ptr());
         let code = match signal {
             _ if there.is_empty() => CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
-            true => ext!(
-                self.world,
-                clEnqueueSignalSemaphoresKHR: clEnqueueSignalSemaphoresKHR_fn(
-                    queue, number, place, null(), count, waits, event
-                )
+            true => command!(
+                self,
+                call,
+                clEnqueueSignalSemaphoresKHR: clEnqueueSignalSemaphoresKHR_fn(number, place, null())
             ),
-            false => ext!(
-                self.world,
-                clEnqueueWaitSemaphoresKHR: clEnqueueWaitSemaphoresKHR_fn(
-                    queue, number, place, null(), count, waits, event
-                )
+            false => command!(
+                self,
+                call,
+                clEnqueueWaitSemaphoresKHR: clEnqueueWaitSemaphoresKHR_fn(number, place, null())
             ),
         };
         let failed = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
         if program.fails(index) && (code == failed || !gone.is_empty()) {
             self.refused[index] = code == failed;
-            if !event.is_null() {
+            if !call.event.is_null() {
                 // SAFETY: a place of the caller.
-                let made = unsafe { *event };
+                let made = unsafe { *call.event };
                 if !made.is_null() {
                     ok!(clReleaseEvent(made));
                 }

@@ -1,10 +1,10 @@
 //! Commands that wait for a flag, and launches that fail.
 
-use super::Call;
+use super::{command, Call};
 use crate::run::Run;
 use crate::watch::Key;
+use pumice_tests::ok;
 use pumice_tests::sys::*;
-use pumice_tests::{call, ok};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,44 +46,21 @@ impl Run<'_> {
         let flag = &self.flags[index];
         self.close(index, flag);
         let mut place: *const AtomicU32 = flag;
-        call!(clEnqueueNativeKernel(
-            call.queue,
-            Some(wait),
-            (&raw mut place).cast(),
-            size_of::<*const AtomicU32>(),
-            0,
-            null(),
-            null_mut(),
-            call.count,
-            call.list,
-            call.event
-        ))
+        let (args, size) = ((&raw mut place).cast(), size_of::<*const AtomicU32>());
+        command!(
+            self,
+            call,
+            clEnqueueNativeKernel(Some(wait), args, size, 0, null(), null_mut())
+        )
     }
 
-    /// The launch that fails; where its call does, a user event that has failed stands for it.
+    /// The launch that fails; where its call does, as it is enqueued, a user event that has failed stands for it.
     pub(super) fn doomed(&self, call: Call) -> cl_int {
         let failing = self.world.failing();
         let code = self.launch(call, failing.kernel, &failing.group, &failing.group);
-        self.failed(call, code)
-    }
-
-    fn launch(
-        &self,
-        call: Call,
-        kernel: cl_kernel,
-        global: *const usize,
-        local: *const usize,
-    ) -> cl_int {
-        call!(clEnqueueNDRangeKernel(
-            call.queue,
-            kernel,
-            1,
-            null(),
-            global,
-            local,
-            call.count,
-            call.list,
-            call.event
-        ))
+        match call.record {
+            Some(_) => code,
+            None => self.failed(call, code),
+        }
     }
 }
