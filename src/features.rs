@@ -237,6 +237,12 @@ impl Features {
             (self.subgroups, "cl_khr_subgroup_clustered_reduce", one),
             (self.subgroups, "cl_khr_subgroup_rotate", one),
             (self.subgroups, "cl_intel_required_subgroup_size", one),
+            (self.block_io(), "cl_intel_subgroups", one),
+            (self.block_io(), "cl_intel_subgroups_char", one),
+            (self.block_io(), "cl_intel_subgroups_short", one),
+            (self.block_io(), "cl_intel_subgroups_long", one),
+            (self.block_io(), "cl_intel_subgroup_local_block_io", one),
+            (self.block_io(), "cl_intel_spirv_subgroups", one),
             (
                 self.work_group_collectives,
                 "cl_khr_work_group_uniform_arithmetic",
@@ -368,6 +374,7 @@ impl Features {
             (true, c"SPV_KHR_untyped_pointers"),
             (true, c"SPV_KHR_integer_dot_product"),
             (self.subgroups, c"SPV_KHR_subgroup_rotate"),
+            (self.block_io(), c"SPV_INTEL_subgroups"),
             (self.kernel_clock(), c"SPV_KHR_shader_clock"),
             (true, c"SPV_EXT_shader_atomic_float_add"),
             (self.half_atomics, c"SPV_EXT_shader_atomic_float16_add"),
@@ -436,6 +443,9 @@ impl Features {
             (self.subgroups, 66),                // GroupNonUniformShuffleRelative
             (self.subgroups, 67),                // GroupNonUniformClustered
             (self.subgroups, 6026),              // GroupNonUniformRotateKHR
+            (self.block_io(), 5568),             // SubgroupShuffleINTEL
+            (self.block_io(), 5569),             // SubgroupBufferBlockIOINTEL
+            (self.block_io(), 5570),             // SubgroupImageBlockIOINTEL
             (self.work_group_collectives, 6400), // GroupUniformArithmeticKHR
         ];
         let works = |&&(works, _): &&(bool, u32)| works;
@@ -450,6 +460,11 @@ impl Features {
     /// Returns true if there is cl_khr_external_semaphore, with any handles.
     pub fn shares_semaphores(&self) -> bool {
         self.shared_semaphores.contains(&true)
+    }
+
+    /// Returns true if there are block reads and writes of sub-groups (cl_intel_subgroups), in buffers and in images.
+    pub fn block_io(&self) -> bool {
+        self.subgroups && self.images
     }
 
     /// Returns true if there is cl_khr_kernel_clock, of any scope.

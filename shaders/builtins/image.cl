@@ -18,6 +18,9 @@ uint4 pumice_image_fetch_u(IMAGE, int, int, int);
 void pumice_image_store_f(IMAGE, int, int, int, float4);
 void pumice_image_store_i(IMAGE, int, int, int, int4);
 void pumice_image_store_u(IMAGE, int, int, int, uint4);
+// The bits of a texel of 1, 2 or 4 bytes, whatever the format.
+uint4 pumice_image_fetch_r(IMAGE, int, int, int);
+void pumice_image_store_r(IMAGE, int, int, int, uint4);
 uint pumice_image_info(IMAGE, uint);
 // The device's own filter, at normalised coordinates; and whether it is to be used, known when a kernel is lowered.
 float4 pumice_image_filter(IMAGE, sampler_t, float, float, float);
@@ -35,6 +38,7 @@ uint OVERLOAD pumice_saturates_nan(void);
 #define INFO_DATA_TYPE 4
 #define INFO_FLAGS 7
 #define FLAG_BORDER_ALPHA_0 1
+#define FLAGS_TEXEL_BYTES 8
 
 // Properties of a sampler.
 #define NORMALIZED 1u
@@ -328,4 +332,52 @@ void pumice_write_u(IMAGE im, int x, int y, int z, uint a, uint b, uint c, uint 
     uint high = type == UNSIGNED_INT8 ? 0xff : type == UNSIGNED_INT16 ? 0xffff : 0xffffffff;
     pumice_image_store_u(im, x, y, z,
                          (uint4)(a < high ? a : high, b < high ? b : high, c < high ? c : high, d < high ? d : high));
+}
+
+// Parts of at most 32 bits of blocks of sub-groups (cl_intel_subgroups). Coordinates count bytes in x. Texels have 1, 2
+// or 4 bytes; what happens with others is undefined.
+
+ALWAYS_INLINE uint texel_shift(IMAGE im)
+{
+    uint bytes = pumice_image_info(im, INFO_FLAGS) >> FLAGS_TEXEL_BYTES;
+    return bytes >= 4 ? 2 : bytes >> 1;
+}
+
+// Outside of the image the texels of the edge are read.
+ALWAYS_INLINE uint texel_bits(IMAGE im, int x, int y)
+{
+    x = between(x, 0, (int)pumice_image_info(im, INFO_WIDTH) - 1);
+    y = between(y, 0, (int)pumice_image_info(im, INFO_HEIGHT) - 1);
+    return pumice_image_fetch_r(im, x, y, 0).x;
+}
+
+uint pumice_block_read(IMAGE im, int x, int y, uint bytes)
+{
+    uint shift = texel_shift(im), size = 1u << shift, value = 0;
+    if (!(x & (int)(size - 1)) && size <= bytes) {
+        for (uint i = 0; i < bytes; i += size)
+            value |= texel_bits(im, (x + (int)i) >> shift, y) << 8 * i;
+        return value;
+    }
+    for (uint i = 0; i < bytes; i++) {
+        int at = x + (int)i;
+        value |= (texel_bits(im, at >> shift, y) >> 8 * (at & (int)(size - 1)) & 0xff) << 8 * i;
+    }
+    return value;
+}
+
+// `one`, `two`, `four`: the bits of this work-item, and those of as many from it on together. `x` begins a texel in the
+// first of those that share it.
+void pumice_block_write(IMAGE im, int x, int y, uint bytes, uint lane, uint one, uint two, uint four)
+{
+    uint shift = texel_shift(im), size = 1u << shift;
+    if (size <= bytes) {
+        uint mask = size == 4 ? ~0u : (1u << 8 * size) - 1;
+        for (uint i = 0; i < bytes; i += size)
+            pumice_image_store_r(im, (x + (int)i) >> shift, y, 0, (uint4)(one >> 8 * i & mask, 0, 0, 0));
+        return;
+    }
+    uint sharing = size / bytes;
+    if (lane % sharing == 0)
+        pumice_image_store_r(im, x >> shift, y, 0, (uint4)(sharing == 2 ? two : four, 0, 0, 0));
 }

@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 9;
+const VERSION: u8 = 10;
 
 struct Writer(Vec<u8>);
 
@@ -255,7 +255,14 @@ fn type_from(code: u8) -> Decoded<Type> {
 fn write_image(w: &mut Writer, image: &ImageArg) {
     w.u8(dim_code(image.dim));
     w.bool(image.depth);
-    for place in [image.sampled, image.storage, image.info] {
+    let of = &image.bindings;
+    for place in [
+        of.sampled,
+        of.storage,
+        of.raw_sampled,
+        of.raw_storage,
+        image.info,
+    ] {
         w.option(&place, |w, &v| w.u32(v));
     }
 }
@@ -264,8 +271,12 @@ fn read_image(r: &mut Reader) -> Decoded<ImageArg> {
     Ok(ImageArg {
         dim: dim_from(r.u8()?)?,
         depth: r.bool()?,
-        sampled: r.option(Reader::u32)?,
-        storage: r.option(Reader::u32)?,
+        bindings: ImageBindings {
+            sampled: r.option(Reader::u32)?,
+            storage: r.option(Reader::u32)?,
+            raw_sampled: r.option(Reader::u32)?,
+            raw_storage: r.option(Reader::u32)?,
+        },
         info: r.option(Reader::u32)?,
     })
 }
@@ -661,8 +672,11 @@ mod tests {
             kind: ArgKind::Image(ImageArg {
                 dim: ImageDim::D2Array,
                 depth: false,
-                sampled: Some(0),
-                storage: None,
+                bindings: ImageBindings {
+                    sampled: Some(0),
+                    raw_storage: Some(2),
+                    ..ImageBindings::default()
+                },
                 info: Some(48),
             }),
             access: AccessQualifier::ReadOnly,
@@ -687,8 +701,10 @@ mod tests {
                 image: ImageArg {
                     dim: ImageDim::D3,
                     depth: true,
-                    sampled: None,
-                    storage: Some(1),
+                    bindings: ImageBindings {
+                        storage: Some(1),
+                        ..ImageBindings::default()
+                    },
                     info: None,
                 },
             },

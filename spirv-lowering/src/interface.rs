@@ -201,6 +201,35 @@ impl ImageDim {
     }
 }
 
+/// The bindings of an image, one for each way in which the kernel accesses it. Those of an image of
+/// [`ImageDim::Buffer`] are texel buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ImageBindings {
+    /// A SAMPLED_IMAGE descriptor, for reads.
+    pub sampled: Option<u32>,
+    /// A STORAGE_IMAGE descriptor, for writes, and for reads of a read_write image.
+    pub storage: Option<u32>,
+    /// A SAMPLED_IMAGE descriptor of the same texels as one unsigned integer each, for reads of
+    /// their bits.
+    pub raw_sampled: Option<u32>,
+    /// A STORAGE_IMAGE descriptor of them, for writes of their bits, and for reads of a read_write
+    /// image.
+    pub raw_storage: Option<u32>,
+}
+
+impl ImageBindings {
+    /// Returns the bindings that there are.
+    pub fn all(&self) -> impl Iterator<Item = u32> {
+        let all = [
+            self.sampled,
+            self.storage,
+            self.raw_sampled,
+            self.raw_storage,
+        ];
+        all.into_iter().flatten()
+    }
+}
+
 /// An image argument: its descriptors, and the place of its properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageArg {
@@ -208,12 +237,8 @@ pub struct ImageArg {
     pub dim: ImageDim,
     /// An `image*_depth_t`.
     pub depth: bool,
-    /// The binding of a SAMPLED_IMAGE descriptor (UNIFORM_TEXEL_BUFFER for [`ImageDim::Buffer`]),
-    /// if the kernel reads it so.
-    pub sampled: Option<u32>,
-    /// Binding of a STORAGE_IMAGE descriptor (STORAGE_TEXEL_BUFFER for [`ImageDim::Buffer`]), if the kernel writes it, or
-    /// reads it as a read_write image.
-    pub storage: Option<u32>,
+    /// The bindings of its descriptors.
+    pub bindings: ImageBindings,
     /// Offset of an [`ImageInfo`] in the argument block, if the kernel needs it.
     pub info: Option<u32>,
 }
@@ -224,8 +249,7 @@ impl ImageArg {
         Self {
             dim,
             depth,
-            sampled: None,
-            storage: None,
+            bindings: ImageBindings::default(),
             info: None,
         }
     }
@@ -251,7 +275,7 @@ pub struct ImageInfo {
     /// get_image_num_mip_levels; 1 where the image has none.
     pub mip_levels: u32,
     /// Bit 0: the alpha of the border colour, which is 0 for orders with an alpha channel and 1
-    /// otherwise.
+    /// otherwise. From bit 8 on: the bytes of a texel.
     pub flags: u32,
 }
 

@@ -304,8 +304,8 @@ fn images() {
             let ArgKind::Image(image) = arg.kind else {
                 panic!("{:?}", arg.kind);
             };
-            assert_eq!(image.sampled.is_some(), sampled);
-            assert!(image.storage.is_some());
+            assert_eq!(image.bindings.sampled.is_some(), sampled);
+            assert!(image.bindings.storage.is_some());
             // Integer writes need to know the format, and those of floats where the device saturates NaN.
             let writes_floats = matches!(image.dim, ImageDim::D2 | ImageDim::D3);
             assert_eq!(

@@ -153,6 +153,20 @@ impl PixelFormat {
         ORDERS.into_iter().flat_map(of)
     }
 
+    /// Returns the format of unsigned integers that has pixels of the same size, by which kernels access their bits, or
+    /// `None` where pixels share bytes.
+    pub fn raw(self) -> Option<Self> {
+        let (order, data) = match self.bytes() {
+            1 => (cl::CL_R, cl::CL_UNSIGNED_INT8),
+            2 => (cl::CL_R, cl::CL_UNSIGNED_INT16),
+            4 => (cl::CL_R, cl::CL_UNSIGNED_INT32),
+            8 => (cl::CL_RG, cl::CL_UNSIGNED_INT32),
+            16 => (cl::CL_RGBA, cl::CL_UNSIGNED_INT32),
+            _ => return None,
+        };
+        Some(Self { order, data })
+    }
+
     /// Returns true if pixels beyond the edge are transparent, where a sampler has a border.
     pub fn has_alpha(self) -> bool {
         matches!(

@@ -35,6 +35,7 @@ mod image_kernels;
 mod images;
 mod immutable;
 mod initializers;
+mod intel_subgroups;
 #[cfg(target_os = "linux")]
 mod interop;
 mod kernels;

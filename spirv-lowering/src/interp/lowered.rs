@@ -165,8 +165,8 @@ fn bindings(interface: &KernelInterface) -> FxHashMap<u32, usize> {
     let mut bindings = FxHashMap::default();
     for (argument, place) in interface.args.iter().enumerate() {
         if let ArgKind::Image(image) = &place.kind {
-            let both = image.sampled.into_iter().chain(image.storage);
-            bindings.extend(both.map(|binding| (binding, argument)));
+            let all = image.bindings.all();
+            bindings.extend(all.map(|binding| (binding, argument)));
         }
     }
     bindings

@@ -96,7 +96,7 @@ names!(Implicit {
 });
 
 names!(Texel {
-    Float "float", Signed "int", Unsigned "uint",
+    Float "float", Signed "int", Unsigned "uint", Raw "raw",
 });
 names!(ImageProperty {
     Width "width", Height "height", Depth "depth", ArraySize "array_size", DataType "data_type", Order "order",

@@ -232,6 +232,9 @@ pub enum Texel {
     Signed,
     /// I32, for unsigned integer formats.
     Unsigned,
+    /// I32, for all formats with texels of 1, 2 or 4 bytes: the first component is the texel's bits.
+    /// Only by handle; a descriptor of such texels is [`Texel::Unsigned`].
+    Raw,
 }
 
 impl Texel {
@@ -239,7 +242,7 @@ impl Texel {
     pub fn component(self) -> crate::ir::types::Type {
         match self {
             Self::Float => crate::ir::types::Type::F32,
-            Self::Signed | Self::Unsigned => crate::ir::types::Type::I32,
+            Self::Signed | Self::Unsigned | Self::Raw => crate::ir::types::Type::I32,
         }
     }
 }

@@ -448,8 +448,7 @@ pub fn run(
                 ArgKind::Image(ImageArg {
                     dim,
                     depth,
-                    sampled: bindings.sampled,
-                    storage: bindings.storage,
+                    bindings,
                     info: place,
                 })
             }
@@ -493,8 +492,7 @@ pub fn run(
                 image: ImageArg {
                     dim: image.ty.dim,
                     depth: image.ty.depth,
-                    sampled: bindings.sampled,
-                    storage: bindings.storage,
+                    bindings,
                     info: offset.filter(|_| asked),
                 },
             },

@@ -13,6 +13,9 @@
 //!   place; so that a read sees what the work-item wrote since the one before, each gets distinct
 //!   coordinates (an opaque zero is added).
 //!
+//! Accesses to the bits of texels ([`Texel::Raw`]) have bindings of their own, sampled and storage: the same texels as
+//! unsigned integers.
+//!
 //! Where the device filters, each sampler gets a binding after those of the images.
 //!
 //! Queries and sampler words stay for `lower_args`.
@@ -20,22 +23,15 @@
 use crate::analysis::arg_access::{READ, WRITE};
 use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::{LowerError, Result};
-use crate::interface::{AccessQualifier, ImageDim, KernelRole, SamplerBinding, SamplerSource};
+use crate::interface::{
+    AccessQualifier, ImageBindings, ImageDim, KernelRole, SamplerBinding, SamplerSource,
+};
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::module::{EntryPoint, ParamKind};
 use crate::ir::op::{HwVar, ImageSlot, ImageType, Op, Texel};
 use crate::ir::types::Type;
 use crate::target::Target;
-
-/// The bindings of an image argument.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bindings {
-    /// As in [`crate::interface::ImageArg::sampled`].
-    pub sampled: Option<u32>,
-    /// As in [`crate::interface::ImageArg::storage`].
-    pub storage: Option<u32>,
-}
 
 /// An image that a block captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +48,7 @@ pub struct Captured {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Descriptors {
     /// The bindings of each argument, then of each captured image.
-    pub args: Vec<Bindings>,
+    pub args: Vec<ImageBindings>,
     /// Images that the block captured.
     pub captured: Vec<Captured>,
     /// Samplers.
@@ -73,6 +69,20 @@ struct LoweredImage {
 enum DescriptorKind {
     Sampled,
     Storage,
+}
+
+/// Returns the binding of an image for accesses through a kind of descriptor.
+fn binding_of(
+    bindings: &mut ImageBindings,
+    kind: DescriptorKind,
+    texel: Texel,
+) -> &mut Option<u32> {
+    match (kind, texel == Texel::Raw) {
+        (DescriptorKind::Sampled, false) => &mut bindings.sampled,
+        (DescriptorKind::Storage, false) => &mut bindings.storage,
+        (DescriptorKind::Sampled, true) => &mut bindings.raw_sampled,
+        (DescriptorKind::Storage, true) => &mut bindings.raw_storage,
+    }
 }
 
 /// The first shift that makes the number of a work-group in the third dimension 0: drivers that
@@ -147,7 +157,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
     follow_numbers(func, &mut images);
     let arguments = kernel.params.len();
     let all = arguments + captured.len();
-    let mut bindings = vec![Bindings::default(); all];
+    let mut bindings = vec![ImageBindings::default(); all];
     let kind = |op: Op, image: LoweredImage| match op {
         Op::ImageWrite(_) => DescriptorKind::Storage,
         Op::ImageFilter => DescriptorKind::Sampled,
@@ -155,14 +165,10 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
         _ => DescriptorKind::Sampled,
     };
 
-    let mut uses = vec![(false, false); all];
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
-            if matches!(
-                data.op,
-                Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter
-            ) {
+            if let Some(texel) = texel_of(data.op) {
                 let image = image_of(&images, data.args.first())?;
                 if let Some(c) = image.arg.checked_sub(arguments) {
                     captured[c].access |= match data.op {
@@ -170,23 +176,23 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
                         _ => READ,
                     };
                 }
-                match kind(data.op, image) {
-                    DescriptorKind::Sampled => uses[image.arg].0 = true,
-                    DescriptorKind::Storage => uses[image.arg].1 = true,
-                }
+                // Numbered below.
+                *binding_of(&mut bindings[image.arg], kind(data.op, image), texel) = Some(0);
             }
         }
     }
     let mut next = 0;
-    let mut binding = |used: bool| {
-        used.then(|| {
+    for of in &mut bindings {
+        let all = [
+            &mut of.sampled,
+            &mut of.storage,
+            &mut of.raw_sampled,
+            &mut of.raw_storage,
+        ];
+        for number in all.into_iter().flatten() {
+            *number = next;
             next += 1;
-            next - 1
-        })
-    };
-    for (slot, (sampled, storage)) in bindings.iter_mut().zip(uses) {
-        slot.sampled = binding(sampled);
-        slot.storage = binding(storage);
+        }
     }
 
     let mut reads = 0;
@@ -230,9 +236,10 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
         };
         let image = image_of(&images, data.args.first())?;
         let kind = kind(data.op, image);
-        let binding = match kind {
-            DescriptorKind::Sampled => bindings[image.arg].sampled,
-            DescriptorKind::Storage => bindings[image.arg].storage,
+        let binding = *binding_of(&mut bindings[image.arg], kind, texel);
+        let texel = match texel {
+            Texel::Raw => Texel::Unsigned,
+            other => other,
         };
         let slot = ImageSlot {
             binding: binding.ok_or_else(|| LowerError::internal("an image without binding"))?,
@@ -283,6 +290,15 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
         captured,
         samplers,
     })
+}
+
+/// Returns the type of the texels that an operation accesses by handle.
+fn texel_of(op: Op) -> Option<Texel> {
+    match op {
+        Op::ImageRead(texel) | Op::ImageWrite(texel) => Some(texel),
+        Op::ImageFilter => Some(Texel::Float),
+        _ => None,
+    }
 }
 
 /// Returns the offset of an integer that is loaded from memory at `base`, if that is known.

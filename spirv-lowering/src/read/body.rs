@@ -497,7 +497,11 @@ impl Body<'_, '_> {
         {
             return Ok(());
         }
-        if self.sync_inst(inst, op)? || self.pipe_inst(inst, op)? || self.image_inst(inst, op)? {
+        if self.sync_inst(inst, op)?
+            || self.pipe_inst(inst, op)?
+            || self.image_inst(inst, op)?
+            || self.block_inst(inst, op)?
+        {
             return Ok(());
         }
         if self.device_queue_inst(inst, op)? {

@@ -64,6 +64,7 @@ fn letter(texel: Texel) -> char {
         Texel::Float => 'f',
         Texel::Signed => 'i',
         Texel::Unsigned => 'u',
+        Texel::Raw => 'r',
     }
 }
 
@@ -234,11 +235,12 @@ impl Body<'_, '_> {
         let texel = match name.rsplit('_').next() {
             Some("f") => Texel::Float,
             Some("i") => Texel::Signed,
+            Some("r") => Texel::Raw,
             _ => Texel::Unsigned,
         };
         let mut operands = vec![handle];
         match name {
-            "fetch_f" | "fetch_i" | "fetch_u" => {
+            "fetch_f" | "fetch_i" | "fetch_u" | "fetch_r" => {
                 for &arg in rest {
                     operands.push(self.scalar_of(arg, Type::I32)?);
                 }
@@ -254,7 +256,7 @@ impl Body<'_, '_> {
                 let values = self.ins_many(Op::ImageFilter, &operands, &[Type::F32; 4]);
                 self.set(id, ty, values)?;
             }
-            "store_f" | "store_i" | "store_u" => {
+            "store_f" | "store_i" | "store_u" | "store_r" => {
                 for &arg in rest {
                     operands.extend(self.value(arg)?);
                 }

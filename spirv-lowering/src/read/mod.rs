@@ -14,6 +14,7 @@
 
 mod arith;
 mod block;
+mod block_io;
 mod body;
 mod builtin;
 mod by_name;

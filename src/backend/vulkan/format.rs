@@ -122,6 +122,15 @@ pub fn create_flags(format: F) -> vk::ImageCreateFlags {
     }
 }
 
+/// Returns the flags of an image whose pixels kernels may access as unsigned integers, as those of 1, 2 and 4 bytes:
+/// functions of sub-groups do that (cl_intel_subgroups). The texels of others lie as their format alone has them.
+pub fn raw_flags(format: PixelFormat) -> vk::ImageCreateFlags {
+    match format.bytes() {
+        1 | 2 | 4 => vk::ImageCreateFlags::MUTABLE_FORMAT | vk::ImageCreateFlags::EXTENDED_USAGE,
+        _ => vk::ImageCreateFlags::empty(),
+    }
+}
+
 /// Returns the usage of an image.
 pub fn usage(write: bool) -> vk::ImageUsageFlags {
     let plain = vk::ImageUsageFlags::SAMPLED
@@ -198,7 +207,7 @@ pub fn supported(adapter: &Adapter) -> Vec<Support> {
                         image_type(dim),
                         vk::ImageTiling::OPTIMAL,
                         usage(write),
-                        create_flags(stored.image),
+                        create_flags(stored.image) | raw_flags(format),
                     )
                 }
                 .is_ok()

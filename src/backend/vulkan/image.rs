@@ -250,13 +250,16 @@ fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanI
     Ok(image)
 }
 
-/// Returns the same texels with another format.
+/// Returns the same texels with another format: of those that images share, or their bits.
 pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<VulkanImage> {
     let stored = format::stored(format).ok_or_else(|| unknown(format))?;
     let Backing::Image { texels, .. } = &of.backing else {
         return Err(unknown(format));
     };
-    if stored.image != of.stored.image {
+    let raw = of.desc.format.raw() == Some(format)
+        && !format::raw_flags(of.desc.format).is_empty()
+        && texels.is_own();
+    if stored.image != of.stored.image && !raw {
         return Err(unknown(format));
     }
     view(texels, ImageDesc { format, ..of.desc }, writable)

@@ -42,10 +42,11 @@ impl Layouts {
         for arg in &interface.args {
             if let Some(image) = arg.kind.image() {
                 let texels = image.dim == ImageDim::Buffer;
-                if let Some(binding) = image.sampled {
+                let of = &image.bindings;
+                for binding in [of.sampled, of.raw_sampled].into_iter().flatten() {
                     add(binding, sampled_type(texels));
                 }
-                if let Some(binding) = image.storage {
+                for binding in [of.storage, of.raw_storage].into_iter().flatten() {
                     add(binding, storage_type(texels));
                 }
             }

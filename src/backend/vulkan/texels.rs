@@ -47,7 +47,8 @@ impl Texels {
         storage: bool,
     ) -> Result<Arc<Self>> {
         let device = &heaps.device;
-        let info = create_info(desc, stored, storage);
+        let flags = format::create_flags(stored) | format::raw_flags(desc.format);
+        let info = create_info(desc, stored, storage).flags(flags);
         let guard = create(device, &info)?;
         let raw = guard.raw;
         // SAFETY: the image belongs to the device.
@@ -94,6 +95,11 @@ impl Texels {
             mark: NEXT_MARK.fetch_add(2, Ordering::Relaxed),
             storage,
         })
+    }
+
+    /// Returns true if the memory is ours, so that the image was made with flags of ours.
+    pub fn is_own(&self) -> bool {
+        matches!(self.backing, Backing::Own(_))
     }
 
     /// Returns the device of the texels.

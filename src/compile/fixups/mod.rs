@@ -37,3 +37,4 @@ pub mod whole_program;
 pub mod wide_integers;
 
 mod group_functions;
+mod intel_subgroups;

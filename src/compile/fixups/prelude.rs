@@ -13,7 +13,7 @@
 //! headers: a function returns it. As a built-in of OpenCL C 2.0 clang does not know
 //! `is_valid_reserve_id`.
 
-use super::group_functions;
+use super::{group_functions, intel_subgroups};
 use crate::quirks::{Quirk, Quirks};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -39,6 +39,8 @@ pub struct Conversions {
     images: bool,
     /// Work-group functions of cl_khr_work_group_uniform_arithmetic.
     groups: bool,
+    /// Functions of cl_intel_subgroups.
+    intel_subgroups: bool,
     /// Clocks, which compilers without a SPIR-V target of their own do not know.
     clocks: bool,
     /// Set for the null reservation, and the test for one.
@@ -65,6 +67,7 @@ impl Conversions {
         let functions = quirks.has(Quirk::UnknownFunctions);
         self.groups &= functions;
         self.copies &= functions;
+        self.intel_subgroups &= functions;
         self.clocks &= functions;
     }
 
@@ -78,6 +81,7 @@ impl Conversions {
         self.loads = true;
         self.images = true;
         self.groups = true;
+        self.intel_subgroups = true;
         self.clocks = true;
         self.reservations = true;
     }
@@ -96,6 +100,7 @@ impl Conversions {
             ]
             .iter()
             .any(|name| text.contains(name));
+        self.intel_subgroups |= text.contains("intel_sub_group_");
         self.clocks |= text.contains("clock_read_");
         self.reservations |=
             text.contains(NULL_RESERVATION) || text.contains("is_valid_reserve_id");
@@ -123,6 +128,7 @@ impl Conversions {
             self.loads,
             self.images,
             self.groups,
+            self.intel_subgroups,
             self.clocks,
             self.reservations,
         ];
@@ -202,6 +208,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     }
     if uses.groups {
         group_functions::write(out)?;
+    }
+    if uses.intel_subgroups {
+        intel_subgroups::write(out)?;
     }
     if uses.clocks {
         write_clocks(out)?;

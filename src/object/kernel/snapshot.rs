@@ -177,21 +177,26 @@ impl KernelLaunch {
         let memory = mem.context.memory_of(device)?;
         mem.check_image(device)?;
         let write = access.writes();
-        if arg.sampled.is_some() || arg.storage.is_some() {
+        let of = &arg.bindings;
+        let mut show = |binding: Option<u32>, resource| {
+            if let Some(binding) = binding {
+                self.bindings.push(Binding {
+                    binding,
+                    resource,
+                    write,
+                });
+            }
+        };
+        if of.all().next().is_some() {
             let texels = mem.shown(memory, queue)?;
             self.shows_rows |= mem.image()?.backing == Backing::Rows;
-            for (binding, resource) in [
-                (arg.sampled, Resource::Sampled(texels.clone())),
-                (arg.storage, Resource::Storage(texels)),
-            ] {
-                if let Some(binding) = binding {
-                    self.bindings.push(Binding {
-                        binding,
-                        resource,
-                        write,
-                    });
-                }
+            if of.raw_sampled.is_some() || of.raw_storage.is_some() {
+                let raw = mem.raw_texels(memory, &texels)?;
+                show(of.raw_sampled, Resource::Sampled(raw.clone()));
+                show(of.raw_storage, Resource::Storage(raw));
             }
+            show(of.sampled, Resource::Sampled(texels.clone()));
+            show(of.storage, Resource::Storage(texels));
         }
         if let Some(offset) = arg.info {
             let desc = mem.image()?.desc();
@@ -205,7 +210,7 @@ impl KernelLaunch {
                 format.data,
                 format.order,
                 1,
-                u32::from(desc.format.has_alpha()),
+                u32::from(desc.format.has_alpha()) | (desc.format.bytes() as u32) << 8,
             ];
             for (word, at) in words.iter().zip((offset..).step_by(4)) {
                 put(&mut self.args, at, &word.to_ne_bytes());

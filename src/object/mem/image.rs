@@ -22,7 +22,7 @@ use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
     self, cl_image_format, cl_image_info, cl_mem_flags, cl_mem_object_type, cl_mem_properties,
 };
-use crate::error::{ensure, err, ClResult, OrErr};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
@@ -461,6 +461,24 @@ impl Mem {
         let target = self.context.memories.device(memory)?;
         let make = || Ok(target.backend.create_image(image.desc())?);
         image.shown.of(queue, make)
+    }
+
+    /// Returns an image that kernels use with its pixels as unsigned integers of the same size. Errors:
+    /// CL_IMAGE_FORMAT_NOT_SUPPORTED for formats whose pixels share bytes, and for images of others
+    /// that cannot be viewed so.
+    pub fn raw_texels(
+        &self,
+        memory: MemoryIndex,
+        shown: &Arc<dyn backend::DeviceImage>,
+    ) -> ClResult<Arc<dyn backend::DeviceImage>> {
+        let format = shown.desc().format.raw();
+        let format = format.or_err(
+            cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
+            "pixels of this format cannot be accessed in blocks",
+        )?;
+        let device = self.context.memories.device(memory)?;
+        let alias = device.backend.alias_image(shown, format);
+        alias.map_err(|error| ClError::new(cl::CL_IMAGE_FORMAT_NOT_SUPPORTED, error.to_string()))
     }
 
     /// Checks that images of this format and geometry work on a device, with the flags of this one.

@@ -145,11 +145,10 @@ fn texel(pixel: &Pixel) -> String {
 
 /// Returns the image, as the argument that it is.
 fn image(interface: &KernelInterface, pixel: &Pixel) -> String {
-    let binding = Some(pixel.binding);
     let mut args = interface.args.iter().enumerate();
     let found = args.find(|(_, arg)| {
         let image = arg.kind.image();
-        image.is_some_and(|image| image.sampled == binding || image.storage == binding)
+        image.is_some_and(|image| image.bindings.all().any(|of| of == pixel.binding))
     });
     let size = coordinates(pixel.view.size, pixel, " x ");
     match found {
