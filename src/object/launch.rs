@@ -119,7 +119,9 @@ pub struct Enqueues {
     pub kept: Option<Retained>,
     /// How the program was built.
     pub rules: Rules,
-    /// The images among the arguments of the kernel that the application launched, by the arguments' numbers: blocks capture them.
+    /// The buffers among the arguments of the kernel that the application launched, retained: blocks capture their addresses.
+    pub buffers: Vec<Ref<Mem>>,
+    /// The images among them, by the arguments' numbers: blocks capture them.
     pub images: Vec<Option<Ref<Mem>>>,
     /// The table by which all its launches know device queues, once made.
     pub table: OnceLock<Vec<u8>>,

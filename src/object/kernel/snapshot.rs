@@ -130,12 +130,14 @@ impl Kernel {
             }
         }
         if interface.enqueues() {
+            let buffers = launch.buffers.iter();
             launch.enqueues = Some(Arc::new(Enqueues {
                 on_device: context.on_device(context.device_index(device)?)?.clone(),
                 executable: on.executable.clone(),
                 globals: launch.globals.clone(),
                 kept: launch.kept.clone(),
                 rules: on.rules,
+                buffers: buffers.map(|(mem, _)| mem.clone()).collect(),
                 images: shared,
                 table: OnceLock::new(),
             }));

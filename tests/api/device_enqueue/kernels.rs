@@ -5,7 +5,7 @@ use crate::command_buffers::Recording;
 use pumice_tests::process::resident;
 use pumice_tests::sys::*;
 use pumice_tests::{call, fails, info_value, ok, Event};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
 fn kernels(options: &str, size: u32) -> Option<OnDevice> {
@@ -36,6 +36,50 @@ fn blocks_have_what_they_captured() {
     assert!(words[..10].iter().all(|&word| word == 0));
     for (id, part) in words[10..].chunks(4).enumerate() {
         assert_eq!(part, [(-5i64 << 40) + id as i64, 33, 120, -5]);
+    }
+}
+
+/// The application may release a buffer as soon as the kernel is enqueued: children, and theirs, use it still.
+#[test]
+fn buffers_are_kept_for_blocks() {
+    const SOURCE: &str = "
+        kernel void k(queue_t queue, global int *out, global const int *from)
+        {
+            uint count = get_global_size(0);
+            if (get_global_id(0) != 0) return;
+            enqueue_kernel(queue, CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(1), ^{
+                enqueue_kernel(queue, CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(count), ^{
+                    out[get_global_id(0)] = from[get_global_id(0)] + 1;
+                });
+            });
+        }";
+    let Some(on) = on_device(SOURCE, "", 0) else {
+        return;
+    };
+    let count = 1 << 18;
+    let out = on.setup.buffer_of(&vec![0i32; count]);
+    for round in 0..12 {
+        let from = on.setup.buffer_of(&vec![round; count]);
+        let kernel = on.kernel("k");
+        kernel.set_buffer(1, &out).set_buffer(2, &from);
+        let mut event = null_mut();
+        ok!(clEnqueueNDRangeKernel(
+            on.setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            &count,
+            null(),
+            0,
+            null(),
+            &mut event
+        ));
+        drop((from, kernel));
+        // What is free is used again.
+        let other = on.setup.buffer_of(&vec![-1i32; count]);
+        assert_eq!(over(event), CL_COMPLETE as cl_int);
+        drop(other);
+        assert_eq!(on.setup.read::<i32>(&out, count), vec![round + 1; count]);
     }
 }
 
