@@ -277,7 +277,8 @@ pub trait Stream: Send {
     fn recorded_value(&self) -> u64;
     /// Ends the open command. If `observed` returns true, its completion may be queried: it must not
     /// depend on commands recorded later, which get another value. Otherwise it may share its value
-    /// with them. A stream that gives each command its value does not ask.
+    /// with them. A stream that gives each command its value does not ask. A command of which nothing
+    /// was recorded leaves the next one no failure to wait for.
     fn end_command(&mut self, observed: &mut dyn FnMut() -> bool);
     /// Makes the open command fail, if it has not begun, where the command of this stream with the
     /// value has failed.

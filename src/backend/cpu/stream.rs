@@ -80,6 +80,14 @@ impl CpuStream {
         }
     }
 
+    /// Gives what is recorded next another value.
+    fn close_command(&mut self) {
+        if self.open.steps.len() > self.ended {
+            self.ended = self.open.steps.len();
+            self.open_value += 1;
+        }
+    }
+
     fn keep(&mut self, slice: &Slice) {
         let known = self.open.memories.last();
         if !known.is_some_and(|last| Arc::ptr_eq(last, &slice.memory)) {
@@ -215,10 +223,12 @@ impl Stream for CpuStream {
     /// Ends the open command. Each command has a value of its own, whether or not it is observed,
     /// which costs a store.
     fn end_command(&mut self, _observed: &mut dyn FnMut() -> bool) {
-        if self.open.steps.len() > self.ended {
-            self.ended = self.open.steps.len();
-            self.open_value += 1;
+        // A command that had to pause before its first operation waits again when it goes on.
+        let steps = self.open.steps.len();
+        while (self.open.waits.last()).is_some_and(|wait| wait.step == steps) {
+            self.open.waits.pop();
         }
+        self.close_command();
     }
 
     fn commands_fail(&self) -> bool {
@@ -282,11 +292,16 @@ impl Stream for CpuStream {
             }
             self.record(Op::Marker, OrderRule::InOrder, false)?;
         }
-        self.end_command(&mut || true);
+        self.close_command();
         self.reclaim();
         let next = self.spare.pop().unwrap_or_default();
-        let batch = std::mem::replace(&mut self.open, next);
+        let mut batch = std::mem::replace(&mut self.open, next);
         self.ended = 0;
+        // The command that is recorded next may have said what it waits for.
+        let steps = batch.steps.len();
+        while let Some(wait) = batch.waits.pop_if(|wait| wait.step == steps) {
+            self.open.waits.push(StepWait { step: 0, ..wait });
+        }
         self.submitted = batch.last_value();
         self.track.submit(batch);
         Ok(self.submitted)
@@ -513,6 +528,41 @@ mod tests {
         drop((all_a, all_b, good, bad));
         stream.reclaim();
         assert_eq!((Arc::strong_count(&a), Arc::strong_count(&b)), (1, 1));
+    }
+
+    /// A wait is neither the next command's, where nothing of its own is recorded, nor lost where that follows in another
+    /// batch.
+    #[test]
+    fn waits_are_those_of_one_command() {
+        struct Falls;
+        impl crate::backend::Call for Falls {
+            fn call(&self) {
+                panic!("as the test wants");
+            }
+        }
+        let scene = Scene::new();
+        let mut stream = scene.stream(false);
+        let record = |stream: &mut CpuStream, op| {
+            let recorded = stream.record(op, OrderRule::InOrder, false);
+            recorded.expect("an operation");
+            stream.open_value()
+        };
+        let work = Arc::new(Falls);
+        let bad = record(&mut stream, Op::Call { work, uses: &[] });
+        stream.end_command(&mut || true);
+        stream.depends_on(bad);
+        stream.end_command(&mut || true);
+        let good = record(&mut stream, Op::Marker);
+        stream.end_command(&mut || true);
+        stream.depends_on(bad);
+        stream.submit(false).expect("submitted");
+        let dependent = record(&mut stream, Op::Marker);
+        stream.end_command(&mut || true);
+        let last = record(&mut stream, Op::Marker);
+        stream.submit(false).expect("submitted");
+        wait(&stream, last);
+        let failed = [bad, good, dependent, last].map(|at| stream.timeline.failure(at).is_some());
+        assert_eq!(failed, [true, false, true, false]);
     }
 
     #[test]

@@ -105,8 +105,8 @@ impl Recording<'_> {
 /// How far a replay is encoded.
 struct Run {
     slots: Slots,
-    /// Something is recorded.
-    any: bool,
+    /// The value of the timeline at which what is recorded of it is complete.
+    value: Option<u64>,
     /// The status of the host's parts, if there are any.
     outcome: Option<Arc<Outcome>>,
     /// The last of the host's parts.
@@ -117,12 +117,12 @@ struct Run {
 
 impl Run {
     /// Returns the stop of a replay that goes on from a part when the queue has come to a place.
-    fn pause(self, state: &QueueState, parts: usize, place: QueuePosition) -> Stop {
+    fn pause(self, parts: usize, place: QueuePosition) -> Stop {
         Stop::Unfinished(Unfinished {
             parts,
             slots: self.slots,
-            begun: self.any.then(|| Begun {
-                value: state.value(),
+            begun: self.value.map(|value| Begun {
+                value,
                 outcome: self.outcome,
             }),
             place: Some(place),
@@ -223,7 +223,7 @@ impl Object<Queue> {
         let begun = ready.begun.as_ref();
         let mut run = Run {
             slots: Slots::new(),
-            any: begun.is_some(),
+            value: begun.map(|begun| begun.value),
             outcome: begun.and_then(|begun| begun.outcome.clone()),
             host_seq: 0,
             children: 0,
@@ -236,7 +236,7 @@ impl Object<Queue> {
         let (first, mut within) = (how.parts >> 32, how.parts & u32::MAX as usize);
         for (number, part) in parts.iter().enumerate().skip(first) {
             if let Some(place) = self.replay_hazard(state, replay, part, run.children) {
-                return Err(run.pause(state, number << 32 | within, place));
+                return Err(run.pause(number << 32 | within, place));
             }
             if number > 0 {
                 state.unordered_barrier()?;
@@ -249,8 +249,8 @@ impl Object<Queue> {
                 ReplayPart::Recorded {
                     sequence, follows, ..
                 } => {
-                    run.any = true;
                     (run.slots).extend(state.record(Op::Sequence(sequence), how.profile)?);
+                    run.value = Some(state.value());
                     state.note_work(HEAVY);
                     if *follows {
                         self.target.context.note_pointers_followed();
@@ -267,11 +267,11 @@ impl Object<Queue> {
                         }
                     };
                     let place = place.unwrap_or_default();
-                    return Err(run.pause(state, number << 32 | within, place));
+                    return Err(run.pause(number << 32 | within, place));
                 }
             }
         }
-        if !run.any {
+        if run.value.is_none() {
             return self.encode_nothing(state, ready, how);
         }
         let mut encoded = self.on_device(state, run.slots);
@@ -294,8 +294,13 @@ impl Object<Queue> {
         if is_nothing(&command.work) {
             return Ok(());
         }
-        run.any = true;
-        let encoded = match self.encode_work(state, command, &Ready::default(), how) {
+        let recorded = |state: &QueueState| (state.stream.open_value(), state.stream.open_len());
+        let before = recorded(state);
+        let encoding = self.encode_work(state, command, &Ready::default(), how);
+        if recorded(state) != before {
+            run.value = Some(state.value());
+        }
+        let encoded = match encoding {
             Err(Stop::Unfinished(mut rest)) => {
                 run.slots.append(&mut rest.slots);
                 return Err(Stop::Unfinished(rest));
@@ -348,7 +353,13 @@ impl Object<Queue> {
         if state.host.posted <= done {
             return None;
         }
-        let mut commands = replay.commands[part.commands()].iter();
-        commands.find_map(|command| state.host_hazard(&command.work).map(after))
+        // A barrier among them is for those of the replay alone.
+        let mut works = (replay.commands[part.commands()].iter()).map(|command| &command.work);
+        works.find_map(|work| {
+            state
+                .host_hazard(work)
+                .filter(|_| !is_nothing(work))
+                .map(after)
+        })
     }
 }
