@@ -1,12 +1,25 @@
 //! Queries of the system about this process: its memory, its children.
 
 #[cfg(unix)]
-pub use unix::{children, resident};
+pub use unix::{children, replace_output, resident};
 #[cfg(windows)]
-pub use windows::{children, resident};
+pub use windows::{children, replace_output, resident};
 
 #[cfg(unix)]
 mod unix {
+    use std::fs::File;
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    /// Replaces standard output. Returns the former one.
+    pub fn replace_output(with: impl Into<OwnedFd>) -> File {
+        // SAFETY: file descriptors of this process, the new one owned once.
+        unsafe {
+            let kept = File::from_raw_fd(libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3));
+            assert_eq!(libc::dup2(with.into().as_raw_fd(), 1), 1, "standard output");
+            kept
+        }
+    }
+
     /// Bytes of this process in memory but for what a file backs: the code of a driver's compiler comes in when it is first
     /// needed, which is late where the driver keeps shaders in files. (Of a system that does not tell them apart, all of it.)
     pub fn resident() -> i64 {
@@ -45,6 +58,26 @@ mod unix {
 #[cfg(windows)]
 mod windows {
     use std::ffi::{c_void, CStr};
+    use std::fs::File;
+    use std::os::windows::io::{FromRawHandle, IntoRawHandle, OwnedHandle, RawHandle};
+
+    /// Replaces standard output. Returns the former one.
+    pub fn replace_output(with: impl Into<OwnedHandle>) -> File {
+        /// STD_OUTPUT_HANDLE
+        const OUTPUT: u32 = -11i32 as u32;
+        #[link(name = "kernel32")]
+        extern "system" {
+            fn GetStdHandle(which: u32) -> RawHandle;
+            fn SetStdHandle(which: u32, handle: RawHandle) -> i32;
+        }
+        // SAFETY: the old handle is owned by nobody any more, the new one by the process from here on.
+        unsafe {
+            let kept = File::from_raw_handle(GetStdHandle(OUTPUT));
+            let with = with.into().into_raw_handle();
+            assert_ne!(SetStdHandle(OUTPUT, with), 0, "output");
+            kept
+        }
+    }
 
     /// `PROCESS_MEMORY_COUNTERS`.
     #[repr(C)]

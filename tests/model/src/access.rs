@@ -134,7 +134,7 @@ pub fn accesses(program: &Program, action: &ProgramAction) -> Vec<Access> {
         let commands = program.replayed(action, usize::MAX);
         return commands
             .iter()
-            .flat_map(|one| accesses(program, one))
+            .flat_map(|(_, one)| accesses(program, one))
             .collect();
     }
     let mut list = match &action.what {

@@ -7,19 +7,20 @@
 //! then answers each program, which ends with `go`, by `same` or `differs` and what differs.
 
 use crate::hostile::{self, Hostile};
+use crate::output::Output;
 use crate::parse;
 use crate::run::{run, Conduct};
 use crate::world::{self, Which, World};
+use std::fs::File;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
 /// The argument that makes the process one.
 pub const ARGUMENT: &str = "--child";
 
-fn answer(line: &str) {
-    let mut out = std::io::stdout().lock();
+fn answer(mut out: &File, line: &str) {
     // Who does not listen any more ends the process soon.
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    let _ = out.write_all(format!("{line}\n").as_bytes());
 }
 
 /// How a process runs programs.
@@ -72,7 +73,8 @@ pub fn main(setting: Setting) {
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
     };
-    answer(&world::caps(which).to_line());
+    let (mut output, out) = Output::capture().expect("a file for what kernels print");
+    answer(&out, &world::caps(which).to_line());
     if conduct.hostile.signals {
         hostile::begin_signals();
     }
@@ -92,15 +94,16 @@ pub fn main(setting: Setting) {
             let floats = conduct.hostile.floats;
             let _floats = floats.then(|| hostile::floats(program.seed));
             let world = world.get_or_insert_with(|| World::new(which));
-            run(world, &program, conduct)
+            run(world, &program, conduct, &mut output)
         });
         let more = pumice_tests::validation_messages() - messages;
         match result {
             Ok(()) if more > 0 => {
-                answer(&format!("differs {more} messages of the validation layer"))
+                let text = format!("differs {more} messages of the validation layer");
+                answer(&out, &text)
             }
-            Ok(()) => answer("same"),
-            Err(what) => answer(&format!("differs {what}")),
+            Ok(()) => answer(&out, "same"),
+            Err(what) => answer(&out, &format!("differs {what}")),
         }
         text.clear();
     }

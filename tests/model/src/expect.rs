@@ -97,9 +97,37 @@ impl Contents {
     }
 }
 
+/// A line that a kernel prints.
+pub struct Line {
+    /// The action that enqueues it.
+    pub action: usize,
+    /// The one that recorded it, if that is another.
+    pub command: usize,
+    /// The number that the kernel adds.
+    pub name: u32,
+    /// The first word that it writes. None: it is not known.
+    pub value: Option<u32>,
+    /// Set if it is printed for sure.
+    pub sure: bool,
+}
+
+impl Line {
+    /// The run of the kernel, as the planner names it.
+    pub fn run(&self) -> (usize, usize) {
+        (self.action, self.command)
+    }
+}
+
 /// The contents of all memories.
 pub struct Model {
     memories: Vec<Contents>,
+}
+
+fn place(operand: Operand) -> (usize, usize) {
+    match operand {
+        Operand::Object(side) => (side.memory, side.at),
+        Operand::Pointer(place) | Operand::Number(place) => (place.memory, place.at),
+    }
 }
 
 impl Model {
@@ -117,11 +145,22 @@ impl Model {
         self.memories[memory].put(at, &Contents::new(bytes));
     }
 
-    fn kernel(&mut self, dst: Operand, src: Operand, words: usize, add: u32) {
-        let place = |operand: Operand| match operand {
-            Operand::Object(side) => (side.memory, side.at),
-            Operand::Pointer(place) | Operand::Number(place) => (place.memory, place.at),
+    /// Returns the line of a kernel that prints: the number that it adds, and the first word that it has written.
+    fn printed(&self, action: &ProgramAction) -> Option<(u32, Option<u32>)> {
+        let What::Kernel {
+            dst, add, manner, ..
+        } = &action.what
+        else {
+            return None;
         };
+        let (memory, at) = place(*dst);
+        let part = self.memories[memory].part(at..at + 4);
+        let word = part.bytes.try_into().ok().map(u32::from_le_bytes);
+        let known = word.filter(|_| part.known == [1; 4]);
+        manner.prints.then_some((*add, known))
+    }
+
+    fn kernel(&mut self, dst: Operand, src: Operand, words: usize, add: u32) {
         let ((from, at), (to, put)) = (place(src), place(dst));
         let mut part = self.memories[from].part(at..at + words * 4);
         for word in part.bytes.as_chunks_mut().0 {
@@ -147,8 +186,8 @@ impl Model {
     }
 
     /// Some of what the commands of a replay do has been done.
-    fn break_off(&mut self, program: &Program, commands: &[ProgramAction]) {
-        for access in commands.iter().flat_map(|one| accesses(program, one)) {
+    fn break_off(&mut self, program: &Program, commands: &[(usize, ProgramAction)]) {
+        for access in (commands.iter()).flat_map(|(_, one)| accesses(program, one)) {
             if access.write {
                 self.forget(access.memory, access.range, MapHow::Invalidate);
             }
@@ -205,6 +244,8 @@ impl Model {
 pub struct Expected {
     /// The memory that each check reads.
     pub checks: Vec<Option<Contents>>,
+    /// The lines that kernels print.
+    pub lines: Vec<Line>,
     /// The final contents of the memories.
     pub last: Vec<Contents>,
 }
@@ -217,7 +258,7 @@ pub fn expected(program: &Program) -> Expected {
             .map(|(index, memory)| Contents::new(initial(index, memory.size)))
             .collect(),
     };
-    let mut checks = Vec::new();
+    let (mut checks, mut lines) = (Vec::new(), Vec::new());
     for (index, action) in program.actions.iter().enumerate() {
         checks.push(match action.what {
             What::Check(place, size) => Some(model.part(place, size)),
@@ -226,17 +267,31 @@ pub fn expected(program: &Program) -> Expected {
         if !program.has_effect(index, action) {
             continue;
         }
-        let commands = program.replayed(action, index);
-        match program.breaks(action) {
-            true => model.break_off(program, &commands),
-            false => commands.iter().for_each(|command| model.apply(command)),
+        let commands = match action.what {
+            What::Replay { .. } => program.replayed(action, index),
+            _ if action.recording.is_some() => Vec::new(),
+            _ => vec![(index, action.clone())],
+        };
+        let sure = !program.breaks(action);
+        if !sure {
+            model.break_off(program, &commands);
         }
-        if action.recording.is_none() {
-            model.apply(action);
+        for (command, one) in &commands {
+            if sure {
+                model.apply(one);
+            }
+            lines.extend(model.printed(one).map(|(name, value)| Line {
+                action: index,
+                command: *command,
+                name,
+                value: value.filter(|_| sure),
+                sure,
+            }));
         }
     }
     Expected {
         checks,
+        lines,
         last: model.memories,
     }
 }

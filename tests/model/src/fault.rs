@@ -46,6 +46,7 @@ pub fn fault(program: &Program, shown: &Outcome) -> &'static str {
         ("before its gate", "gate overtaken"),
         ("while gates are closed", "gate"),
         ("it gave", "refused"),
+        ("printed", "printed"),
         ("callback", "callback"),
         ("its event", "event"),
         ("command buffer", "command buffer"),

@@ -110,9 +110,10 @@ fn words(program: &Program, action: &ProgramAction) -> String {
         What::MemFill(a, ..) | What::SvmMap(a, ..) | What::Store(a, ..) | What::Check(a, _) => {
             format!(" {}", place(a))
         }
-        What::Kernel { dst, src, .. } | What::Update { dst, src, .. } => {
-            format!(" {}->{}", operand(src), operand(dst))
-        }
+        What::Kernel {
+            dst, src, manner, ..
+        } => format!("{manner} {}->{}", operand(src), operand(dst)),
+        What::Update { dst, src, .. } => format!(" {}->{}", operand(src), operand(dst)),
         What::Create(of) | What::Release(of) | What::Free(of) => format!(" {}", kind(*of)),
         _ => String::new(),
     };

@@ -122,6 +122,7 @@ impl<'a> Promises<'a> {
             What::Create(memory) | What::Release(memory) => {
                 return exclusive && self.program.memories[memory].kind.pitch().is_some();
             }
+            What::Begin(of) => return exclusive && self.program.recordings[of].from.is_some(),
             What::Kernel { .. }
             | What::GateKernel(_)
             | What::Finalize(_)

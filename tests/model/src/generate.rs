@@ -186,6 +186,25 @@ fn recording(rng: &mut Rng, scope: &Scope, queues: usize) -> Recording {
         queues: (0..count).map(|at| (first + at) % queues).collect(),
         simultaneous: rng.percent(50),
         mutable: scope.caps.mutable && rng.percent(60),
+        from: None,
+    }
+}
+
+/// A copy of one of the command buffers, for other queues, or for a single one.
+fn copy(rng: &mut Rng, program: &Program) -> Recording {
+    let (from, queues) = (rng.below(program.recordings.len()), program.queues.len());
+    let of = &program.recordings[from];
+    let others = if rng.percent(20) {
+        0
+    } else {
+        1 + rng.below(queues.max(2) - 1)
+    };
+    let first = (of.queues[0] + others) % queues;
+    let count = if rng.percent(30) { 1 } else { of.queues.len() };
+    Recording {
+        queues: (0..count).map(|at| (first + at) % queues).collect(),
+        from: Some(from),
+        ..of.clone()
     }
 }
 
@@ -276,6 +295,14 @@ pub fn generate(seed: u64, scope: &Scope) -> Program {
     if scope.with("replays") && scope.caps.replays && rng.percent(80) {
         for _ in 0..*rng.pick(&[1, 1, 1, 2]) {
             let made = recording(&mut rng, scope, program.queues.len());
+            program.recordings.push(made);
+        }
+        while scope.caps.several && program.recordings.len() < 4 && rng.percent(45) {
+            if program.queues.len() == 1 {
+                let made = queue(&mut rng, scope, true);
+                program.queues.push(made);
+            }
+            let made = copy(&mut rng, &program);
             program.recordings.push(made);
         }
         wanted += 8 + rng.below(12);

@@ -21,6 +21,7 @@ mod generate;
 mod hostile;
 mod options;
 mod order;
+mod output;
 mod parse;
 mod plan;
 mod program;

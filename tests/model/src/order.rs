@@ -51,6 +51,28 @@ impl Order {
         }
     }
 
+    /// Returns the order with what queues have in other queues, one by one, or in the only one.
+    pub fn moved(&self, from: &[usize], to: &[usize]) -> Self {
+        let mut moved = self.clone();
+        for lane in &mut moved.lanes {
+            (lane.all, lane.fence, lane.slow_all, lane.slow_fence) = (0, 0, 0, 0);
+        }
+        for (number, &queue) in from.iter().enumerate() {
+            let (old, lane) = (&self.lanes[queue], &mut moved.lanes[to[number % to.len()]]);
+            lane.all |= old.all;
+            lane.slow_all |= old.slow_all;
+            // A barrier in one of several queues is one for the commands of that queue alone.
+            match lane.in_order {
+                true => (lane.fence, lane.slow_fence) = (lane.all, lane.slow_all),
+                false if !old.in_order && from.len() == to.len() => {
+                    (lane.fence, lane.slow_fence) = (old.fence, old.slow_fence);
+                }
+                false => {}
+            }
+        }
+        moved
+    }
+
     fn with(&self, index: usize) -> Set {
         self.before[index] | 1 << index
     }

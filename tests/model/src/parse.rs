@@ -1,8 +1,8 @@
 //! Reads the text of programs ([`crate::text`] has the form).
 
 use crate::program::{
-    Kind, MapHow, Memory, Misuse, Operand, Origin, Place, Program, ProgramAction, Queue, Recording,
-    Shape, Side, Thread, Usm, What,
+    Kind, Manner, MapHow, Memory, Misuse, Operand, Origin, Place, Program, ProgramAction, Queue,
+    Recording, Shape, Side, Thread, Usm, What,
 };
 use std::iter::Peekable;
 use std::ops::Range;
@@ -36,6 +36,14 @@ impl<'a> Words<'a> {
     /// Takes the next word if it is this.
     fn has(&mut self, name: &str) -> bool {
         self.words.next_if_eq(&name).is_some()
+    }
+
+    /// The number behind the next word, if that is this. None: there is no number.
+    fn option(&mut self, name: &str) -> Option<Option<usize>> {
+        match self.has(name) {
+            true => self.number().map(Some),
+            false => Some(None),
+        }
     }
 
     fn side(&mut self) -> Option<Side> {
@@ -179,6 +187,7 @@ fn recording(words: &mut Words<'_>) -> Option<Recording> {
         queues: words.list()?,
         simultaneous: words.has("simultaneous"),
         mutable: words.has("mutable"),
+        from: words.option("from")?,
     })
 }
 
@@ -200,6 +209,10 @@ fn what(words: &mut Words<'_>) -> Option<What> {
             words: words.named("words")?,
             add: words.named("add")?,
             spins: words.named("spins")?,
+            manner: Manner {
+                prints: words.has("prints"),
+                enqueues: words.has("enqueues"),
+            },
         },
         "marker" => What::Marker,
         "barrier" => What::Barrier,
@@ -231,6 +244,7 @@ fn what(words: &mut Words<'_>) -> Option<What> {
             src: words.operand()?,
             words: words.named("words")?,
             add: words.named("add")?,
+            copy: words.option("copy")?,
         },
         "discard" => What::Discard(words.number()?),
         "misuse-unfinalized" => What::Misuse(words.number()?, Misuse::Unfinalized),

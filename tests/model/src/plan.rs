@@ -6,7 +6,7 @@
 
 use crate::access::{accesses, Access, By};
 use crate::gates::Promises;
-use crate::order::Order;
+use crate::order::{Order, Set};
 use crate::program::{Operand, Program, ProgramAction, What};
 use crate::valid::State;
 
@@ -84,6 +84,23 @@ impl Planner {
         Ok(planner)
     }
 
+    /// Returns true if a command is over before another begins. Each is named by the action that enqueued it, and by the one that
+    /// recorded it, if that is another.
+    pub fn precedes(&self, first: (usize, usize), second: (usize, usize)) -> bool {
+        if first.0 != second.0 {
+            return self.known(second.0) >> first.0 & 1 == 1;
+        }
+        let What::Replay { of, .. } = self.program.actions[first.0].what else {
+            return false;
+        };
+        self.recordings[of].known(second.1) >> first.1 & 1 == 1
+    }
+
+    /// Returns the actions that are over before an action begins.
+    pub fn known(&self, index: usize) -> Set {
+        self.order.known(index)
+    }
+
     /// Returns the promises that hold for the present state of the gates.
     pub fn promises(&self) -> Promises<'_> {
         let gates = self.state.closed.iter().copied();
@@ -141,12 +158,7 @@ impl Planner {
         let What::Update { of: updated, .. } = action.what else {
             return false;
         };
-        let Some(of) = self
-            .program
-            .actions
-            .get(updated)
-            .and_then(|one| one.recording)
-        else {
+        let Some(of) = self.program.updated(&action.what) else {
             return false;
         };
         let mut program = self.program.clone();
@@ -269,7 +281,7 @@ impl Planner {
             self.order.push_failing(&resolved);
         } else {
             self.order.push(&resolved);
-            self.state.push(index, &action);
+            self.state.push(&self.program, index, &action);
         }
         let waiters: Vec<usize> = self.waiters(&action).collect();
         for wait in waiters {
@@ -279,6 +291,12 @@ impl Planner {
             match action.recording == Some(of) {
                 true => order.push(&enqueued(&action)),
                 false => order.push(&ProgramAction::host(What::Sleep(0))),
+            }
+        }
+        if let (What::Begin(of), false) = (&action.what, self.program.would_fail(&action)) {
+            if let Some((from, own)) = self.program.source(*of) {
+                let order = &self.recordings[from.0];
+                self.recordings[*of] = order.moved(&from.1.queues, &own.queues);
             }
         }
         self.program.actions.push(action);
@@ -343,8 +361,14 @@ impl Planner {
         mut how: impl FnMut(&ProgramAction) -> Mending,
     ) -> Result<usize, Refusal> {
         while let Some(&earlier) = self.missing(&action)?.iter().max() {
-            let first = &self.program.actions[earlier];
-            if how(first) == Mending::Barrier && first.queue == action.queue {
+            let recording = action.recording.unwrap_or_default();
+            let commands = self.program.recorded(recording, usize::MAX);
+            let Some((_, first)) = commands.iter().find(|(index, _)| *index == earlier) else {
+                return Err(Refusal::Race(earlier));
+            };
+            // A copy has no sync points of the commands that it was made with.
+            let copied = self.program.actions[earlier].recording != action.recording;
+            if (copied || how(first) == Mending::Barrier) && first.queue == action.queue {
                 let mut barrier = ProgramAction::new(What::Barrier, action.queue);
                 barrier.recording = action.recording;
                 self.add(barrier)?;

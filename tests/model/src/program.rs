@@ -145,6 +145,18 @@ pub struct Recording {
     pub simultaneous: bool,
     /// With CL_COMMAND_BUFFER_MUTABLE_KHR.
     pub mutable: bool,
+    /// A copy of this command buffer (clRemapCommandBufferKHR), which keeps the order of its commands: each goes to the queue of
+    /// its queue's number, or to the only one.
+    pub from: Option<usize>,
+}
+
+/// How a kernel does its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Manner {
+    /// Prints the value to add and the first word that it writes.
+    pub prints: bool,
+    /// Leaves its writes and lines to a child kernel.
+    pub enqueues: bool,
 }
 
 /// A wrong call for a command buffer.
@@ -276,6 +288,8 @@ pub enum What {
         add: u32,
         /// Turns of the loop.
         spins: usize,
+        /// How.
+        manner: Manner,
     },
     /// clEnqueueMarkerWithWaitList.
     Marker,
@@ -308,7 +322,7 @@ pub enum What {
     Open(usize),
     /// A kernel whose launch fails, as it needs more memory than the process may have.
     Doomed,
-    /// Creates a command buffer.
+    /// Creates a command buffer, anew or as a copy.
     Begin(usize),
     /// clFinalizeCommandBufferKHR.
     Finalize(usize),
@@ -325,6 +339,8 @@ pub enum What {
     Update {
         /// The action that recorded it.
         of: usize,
+        /// The copy that it is changed in; none: the command buffer that it was recorded in.
+        copy: Option<usize>,
         /// Where to.
         dst: Operand,
         /// Where from.

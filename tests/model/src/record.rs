@@ -1,6 +1,12 @@
 //! Command buffers and semaphores in a program: the commands that a replay runs, and the signal that a wait takes.
 
-use crate::program::{Program, ProgramAction, What};
+use crate::program::{Program, ProgramAction, Recording, What};
+
+/// Returns the queue in the place of another one of a list, or the only one.
+fn moved(queue: usize, from: &[usize], to: &[usize]) -> Option<usize> {
+    let number = from.iter().position(|own| *own == queue)?;
+    to.get(number % to.len().max(1)).copied()
+}
 
 impl Program {
     /// Returns the commands of a command buffer as they are behind so many actions, in the order in which they were recorded,
@@ -14,16 +20,23 @@ impl Program {
             if action.recording == Some(of) {
                 list.push((index, action.clone()));
             }
+            if action.what == What::Begin(of) {
+                list = self.copied(of, index);
+            }
             let What::Update {
                 of: command,
                 dst: to,
                 src: from,
                 words: size,
                 add: number,
+                ..
             } = &action.what
             else {
                 continue;
             };
+            if self.updated(&action.what) != Some(of) {
+                continue;
+            }
             let Some((_, command)) = list.iter_mut().find(|(at, _)| at == command) else {
                 continue;
             };
@@ -41,26 +54,91 @@ impl Program {
         list
     }
 
+    /// Returns the commands that a command buffer has where it is made behind so many actions: those of the one that it is a
+    /// copy of, in its own queues.
+    pub fn copied(&self, of: usize, at: usize) -> Vec<(usize, ProgramAction)> {
+        let Some((from, own)) = self.source(of) else {
+            return Vec::new();
+        };
+        let moved = |(index, command): (usize, ProgramAction)| {
+            let queue = moved(command.queue, &from.1.queues, &own.queues)?;
+            let recording = Some(of);
+            Some((
+                index,
+                ProgramAction {
+                    queue,
+                    recording,
+                    ..command
+                },
+            ))
+        };
+        self.recorded(from.0, at)
+            .into_iter()
+            .filter_map(moved)
+            .collect()
+    }
+
+    /// Returns the command buffer that another is a copy of, with its number, and that other.
+    pub fn source(&self, of: usize) -> Option<((usize, &Recording), &Recording)> {
+        let own = self.recordings.get(of)?;
+        let from = own.from?;
+        Some(((from, self.recordings.get(from)?), own))
+    }
+
+    /// Returns the command buffer that an update changes.
+    pub fn updated(&self, update: &What) -> Option<usize> {
+        match update {
+            What::Update {
+                copy: Some(copy), ..
+            } => Some(*copy),
+            What::Update { of, .. } => self.actions.get(*of)?.recording,
+            _ => None,
+        }
+    }
+
+    /// Returns true if a command buffer is finalized, or a copy of one that was, behind so many actions.
+    pub fn finalized(&self, of: usize, at: usize) -> bool {
+        let mut actions = self.actions[..at.min(self.actions.len())]
+            .iter()
+            .enumerate();
+        actions.any(|(index, action)| match (&action.what, self.source(of)) {
+            (What::Begin(made), Some((from, _))) => *made == of && self.finalized(from.0, index),
+            (what, _) => *what == What::Finalize(of),
+        })
+    }
+
+    /// Returns true if some command of a command buffer is so, behind so many actions.
+    fn records(&self, of: usize, at: usize, is: &impl Fn(&What) -> bool) -> bool {
+        let mut actions = self.actions[..at.min(self.actions.len())]
+            .iter()
+            .enumerate();
+        actions.any(|(index, action)| match (&action.what, self.source(of)) {
+            (What::Begin(made), Some((from, _))) if *made == of => self.records(from.0, index, is),
+            (what, _) => action.recording == Some(of) && is(what),
+        })
+    }
+
     /// Returns the commands that a replay runs, as if each was enqueued in its queue, where the replay comes behind so many
-    /// actions.
-    pub fn replayed(&self, replay: &ProgramAction, at: usize) -> Vec<ProgramAction> {
+    /// actions, with the numbers of the actions that recorded them.
+    pub fn replayed(&self, replay: &ProgramAction, at: usize) -> Vec<(usize, ProgramAction)> {
         let What::Replay { of, queues, .. } = &replay.what else {
             return Vec::new();
         };
         let Some(recording) = self.recordings.get(*of) else {
             return Vec::new();
         };
-        let enqueued = |(_, command): (usize, ProgramAction)| {
-            let number = recording
-                .queues
-                .iter()
-                .position(|own| *own == command.queue)?;
-            Some(ProgramAction {
-                queue: *queues.get(number)?,
-                recording: None,
-                waits: Vec::new(),
-                ..command
-            })
+        let enqueued = |(index, command): (usize, ProgramAction)| {
+            let queue = moved(command.queue, &recording.queues, queues)?;
+            let (recording, waits) = (None, Vec::new());
+            Some((
+                index,
+                ProgramAction {
+                    queue,
+                    recording,
+                    waits,
+                    ..command
+                },
+            ))
         };
         self.recorded(*of, at)
             .into_iter()
@@ -73,8 +151,7 @@ impl Program {
         let What::Replay { of, .. } = action.what else {
             return false;
         };
-        let doomed = |one: &ProgramAction| one.recording == Some(of) && one.what == What::Doomed;
-        self.actions.iter().any(doomed)
+        self.records(of, usize::MAX, &|what| *what == What::Doomed)
     }
 
     /// An action behind so many changes memory as it does by itself, or in part where a replay breaks.

@@ -2,11 +2,14 @@
 
 mod closed;
 mod limit;
+pub mod printed;
 
 use crate::expect::{expected, pattern, Contents, Expected};
 use crate::hostile::{self, Hostile};
+use crate::order::Set;
+use crate::output::Output;
 use crate::plan::Planner;
-use crate::program::{Kind, Place, Program, What};
+use crate::program::{Kind, Manner, Place, Program, What};
 use crate::stage::{bytes_at, put_at, Stage};
 use crate::threads;
 use crate::watch::{new_flags, Key, Watch};
@@ -14,12 +17,15 @@ use crate::world::World;
 use pumice_tests::process::resident;
 use pumice_tests::sys::*;
 use pumice_tests::{call, code_name, create, info_value, ok};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use printed::Printed;
 
 /// For so long callbacks may be late.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,11 +49,12 @@ pub struct Run<'a> {
     pub(crate) events: Vec<cl_event>,
     /// The sync points of the actions that record commands.
     pub(crate) points: Vec<cl_sync_point_khr>,
-    /// The handles of those that may be updated.
-    pub(crate) handles: Vec<cl_mutable_command_khr>,
+    /// The handles of those that may be updated, by command buffer and action.
+    pub(crate) handles: HashMap<(usize, usize), cl_mutable_command_khr>,
     /// The calls that failed as their commands do.
     pub(crate) refused: Vec<bool>,
     expected: Expected,
+    printed: Printed<'a>,
     open: Vec<usize>,
     gates: Vec<JoinHandle<()>>,
     pub(crate) callbacks: Vec<(usize, Arc<AtomicU32>)>,
@@ -91,11 +98,20 @@ fn rest(micros: u64) {
 }
 
 /// Runs a program. What it shows and should not: where, and what.
-pub fn run(world: &World, program: &Program, conduct: Conduct) -> Result<(), String> {
+pub fn run(
+    world: &World,
+    program: &Program,
+    conduct: Conduct,
+    output: &mut Output,
+) -> Result<(), String> {
     let has_gates = program.has(What::is_gate);
     let native = program.has(|what| *what == What::GateNative);
     if program.has(|what| matches!(what, What::GateKernel(_))) {
         world.waiting();
+    }
+    let plain = Manner::default();
+    if program.has(|what| matches!(what, What::Kernel { manner, .. } if *manner != plain)) {
+        world.mannered();
     }
     let _limit = program.has(|what| *what == What::Doomed).then(|| {
         let needed = (world.failing().group as u64) << 20;
@@ -110,9 +126,10 @@ pub fn run(world: &World, program: &Program, conduct: Conduct) -> Result<(), Str
         maps: vec![None; program.actions.len()],
         events: vec![null_mut(); program.actions.len()],
         points: vec![0; program.actions.len()],
-        handles: vec![null_mut(); program.actions.len()],
+        handles: HashMap::new(),
         refused: vec![false; program.actions.len()],
         expected: expected(program),
+        printed: Printed::new(program, output),
         open: Vec::new(),
         gates: Vec::new(),
         callbacks: Vec::new(),
@@ -129,6 +146,7 @@ pub fn run(world: &World, program: &Program, conduct: Conduct) -> Result<(), Str
         result = Err(late);
     }
     let result = result.and(ended).and_then(|()| run.check_last());
+    let result = result.and_then(|()| run.printed.check(&run.expected.lines, Set::MAX));
     let events = run.check_events();
     let floats = match hostile.floats && program.seed % 16 == 3 {
         true => hostile::check_floats(world, program.seed),
@@ -215,6 +233,11 @@ impl Run<'_> {
         let action = &self.program.actions[index];
         if action.what.is_gate() && self.planner.state().closed.is_empty() {
             self.resident = resident();
+        }
+        if !action.what.is_command() {
+            let lines = &self.expected.lines;
+            (self.printed.check_before(lines, index))
+                .map_err(|what| format!("action {index}: {what}"))?;
         }
         match action.what {
             What::Hold => self.hold(index),

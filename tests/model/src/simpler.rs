@@ -5,7 +5,7 @@
 
 use crate::plan::{Mending, Planner};
 use crate::program::{
-    Kind, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Shape, Side, What,
+    Kind, Manner, MapHow, Memory, Operand, Origin, Place, Program, ProgramAction, Shape, Side, What,
 };
 use std::ops::Range;
 
@@ -53,6 +53,8 @@ pub enum Change {
     MapWrite,
     /// Pointers in place of numbers.
     Pointers,
+    /// A kernel that neither prints nor enqueues.
+    Plain,
 }
 
 /// A simplification of a memory.
@@ -66,7 +68,7 @@ pub enum Other {
     Kind,
 }
 
-const CHANGES: [Change; 8] = [
+const CHANGES: [Change; 9] = [
     Change::Quiet,
     Change::Block,
     Change::Line,
@@ -75,6 +77,7 @@ const CHANGES: [Change; 8] = [
     Change::Half,
     Change::MapWrite,
     Change::Pointers,
+    Change::Plain,
 ];
 
 fn log(number: usize) -> usize {
@@ -120,8 +123,12 @@ fn cost_of_action(action: &ProgramAction) -> usize {
             src,
             words,
             spins,
+            manner,
             ..
-        } => operand(dst) + operand(src) + log(*words) + 2 * log(*spins),
+        } => {
+            let manners = usize::from(manner.prints) + usize::from(manner.enqueues);
+            operand(dst) + operand(src) + log(*words) + 2 * log(*spins) + 50 * manners
+        }
         What::Update {
             dst, src, words, ..
         } => operand(dst) + operand(src) + log(*words),
@@ -285,6 +292,7 @@ fn change(action: &mut ProgramAction, change: Change) {
             |place| place.at = if place.map.is_some() { place.at } else { 0 },
         ),
         (Change::Spins, What::Kernel { spins, .. }) => *spins /= 4,
+        (Change::Plain, What::Kernel { manner, .. }) => *manner = Manner::default(),
         (Change::Half, what) => shrink_size(what, |size| size / 2 / 4 * 4),
         (Change::MapWrite, What::Map(_, _, how) | What::SvmMap(_, _, how)) => *how = MapHow::Write,
         (Change::Pointers, What::Kernel { dst, src, .. }) => {
@@ -415,8 +423,14 @@ pub fn apply(program: &Program, edit: &Edit) -> Option<Program> {
         }
         Edit::Clip(most) => clip(&mut next, *most),
         Edit::PlainRecording(index) => {
-            let recording = &mut next.recordings[*index];
-            (recording.simultaneous, recording.mutable) = (false, false);
+            // Copies are as what they are copies of.
+            let mut plain = vec![*index];
+            for (at, recording) in next.recordings.iter_mut().enumerate() {
+                if at == *index || recording.from.is_some_and(|from| plain.contains(&from)) {
+                    (recording.simultaneous, recording.mutable) = (false, false);
+                    plain.push(at);
+                }
+            }
         }
         Edit::Unrecord(index) => {
             let action = &mut next.actions[*index];

@@ -245,6 +245,34 @@ impl<'a> Stage<'a> {
         assert_eq!(code, 0, "clCreateCommandBufferKHR");
     }
 
+    /// Creates a copy of a command buffer. Returns the handles that it has in the place of those.
+    pub fn remap(
+        &mut self,
+        of: usize,
+        from: usize,
+        handles: &[cl_mutable_command_khr],
+    ) -> Vec<cl_mutable_command_khr> {
+        let (own, other) = (&self.program.recordings[of], &self.program.recordings[from]);
+        let queues: Vec<_> = own.queues.iter().map(|&at| self.queues[at]).collect();
+        let automatic = queues.len() != other.queues.len()
+            || queues.len() == 1 && self.program.seed >> of & 1 == 1;
+        let mut made = vec![null_mut(); handles.len()];
+        let (known, places) = match handles.is_empty() {
+            true => (null(), null_mut()),
+            false => (handles.as_ptr(), made.as_mut_ptr()),
+        };
+        let (count, list, mut code) = (queues.len() as cl_uint, queues.as_ptr(), 1);
+        let (number, buffer) = (handles.len() as cl_uint, self.recordings[from]);
+        self.recordings[of] = ext!(
+            self.world,
+            clRemapCommandBufferKHR: clRemapCommandBufferKHR_fn(
+                buffer, automatic.into(), count, list, number, known, places, &mut code
+            )
+        );
+        assert_eq!(code, 0, "clRemapCommandBufferKHR");
+        made
+    }
+
     /// The first queue of a command buffer, by itself.
     pub fn own_queue(&self, of: usize) -> cl_command_queue {
         let mut queues: Vec<cl_command_queue> =

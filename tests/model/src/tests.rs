@@ -61,6 +61,7 @@ fn scope() -> Scope {
             mutable: true,
             several: true,
             semaphores: true,
+            children: true,
         },
         without: Vec::new(),
         with: Vec::new(),

@@ -10,6 +10,7 @@
 //! 2 q0 read m1/1@4096 m2@0 16x4:256:16 after 1 blocking event callback
 //! 3 check m2@0 64
 //! recording 0 queues 0 simultaneous mutable
+//! recording 1 queues 1 simultaneous mutable from 0
 //! semaphore 0 device 0
 //! 4 begin 0
 //! 5 q0 record 0 fill m1/0@0 64 ab
@@ -18,13 +19,16 @@
 //! 8 q0 replay 0 own 0 after 2
 //! 9 update 6 m0@0 m1/1@4096 words 8 add 7
 //! 10 q0 signal 0
+//! 11 begin 1
+//! 12 update 6 m0@0 m1/1@4096 words 8 add 9 copy 1
+//! 13 q0 kernel m0@0 m0@0 words 16 add 5 spins 0 prints enqueues
 //! ```
 //! `m1/1@4096` is byte 4096 of memory 1 by its object 1, `m0@0` by its pointer, `m0@0^5` by the pointer that action 5
 //! mapped, `*m0@0` by a number that a kernel makes a pointer of. Rows are `bytes x rows : pitch : pitch`.
 
 use crate::program::{
-    Kind, MapHow, Memory, Misuse, Operand, Origin, Place, Program, ProgramAction, Queue, Recording,
-    Shape, Side, Thread, Usm, What,
+    Kind, Manner, MapHow, Memory, Misuse, Operand, Origin, Place, Program, ProgramAction, Queue,
+    Recording, Shape, Side, Thread, Usm, What,
 };
 use std::fmt::{Display, Formatter, Result};
 
@@ -92,6 +96,21 @@ impl Display for Recording {
         }
         if self.mutable {
             write!(out, " mutable")?;
+        }
+        if let Some(from) = self.from {
+            write!(out, " from {from}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Manner {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        if self.prints {
+            write!(out, " prints")?;
+        }
+        if self.enqueues {
+            write!(out, " enqueues")?;
         }
         Ok(())
     }
@@ -228,7 +247,11 @@ impl Display for What {
                 words,
                 add,
                 spins,
-            } => write!(out, " {dst} {src} words {words} add {add} spins {spins}"),
+                manner,
+            } => {
+                write!(out, " {dst} {src} words {words} add {add} spins {spins}")?;
+                write!(out, "{manner}")
+            }
             Self::Marker
             | Self::Barrier
             | Self::Hold
@@ -242,11 +265,15 @@ impl Display for What {
             }
             Self::Update {
                 of,
+                copy,
                 dst,
                 src,
                 words,
                 add,
-            } => write!(out, " {of} {dst} {src} words {words} add {add}"),
+            } => {
+                write!(out, " {of} {dst} {src} words {words} add {add}")?;
+                copy.map_or(Ok(()), |copy| write!(out, " copy {copy}"))
+            }
             Self::Signal(semaphores) | Self::Await(semaphores) => {
                 write!(out, " {}", list(semaphores))
             }

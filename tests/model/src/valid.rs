@@ -4,7 +4,8 @@ mod recorded;
 
 use crate::access::meet;
 use crate::program::{
-    Kind, MapHow, Memory, Operand, Place, Program, ProgramAction, Shape, Side, Usm, What, MOST,
+    Kind, Manner, MapHow, Memory, Operand, Place, Program, ProgramAction, Shape, Side, Usm, What,
+    MOST,
 };
 use std::ops::Range;
 
@@ -82,7 +83,7 @@ impl State {
     }
 
     /// An action has come.
-    pub fn push(&mut self, index: usize, action: &ProgramAction) {
+    pub fn push(&mut self, program: &Program, index: usize, action: &ProgramAction) {
         match action.what {
             What::Map(..) | What::SvmMap(..) => self.open.push(index),
             What::Unmap(map) => self.open.retain(|open| *open != map),
@@ -91,7 +92,10 @@ impl State {
             What::Release(memory) => self.objects[memory] = false,
             What::NewQueue(queue) => self.queues[queue] = true,
             What::EndQueue(queue) => self.queues[queue] = false,
-            What::Begin(of) => self.recordings[of] = Phase::Recording,
+            What::Begin(of) => {
+                let from = program.recordings[of].from;
+                self.recordings[of] = from.map_or(Phase::Recording, |from| self.recordings[from]);
+            }
             What::Finalize(of) => self.recordings[of] = Phase::Finalized,
             What::Discard(of) => self.recordings[of] = Phase::Gone,
             What::Open(gate) => self.closed.retain(|closed| *closed != gate),
@@ -329,7 +333,11 @@ impl State {
                 check(!again, "unmapped already")
             }
             What::Kernel {
-                dst, src, words, ..
+                dst,
+                src,
+                words,
+                manner,
+                ..
             } => {
                 self.operand(program, *dst, *words, action.queue)?;
                 self.operand(program, *src, *words, action.queue)?;
@@ -339,7 +347,9 @@ impl State {
                 };
                 let image = |of: &usize| program.memories[*of].kind.pitch().is_some();
                 let alone = of(dst).filter(image).is_none_or(|dst| of(src) != Some(dst));
-                check(alone, "an image is read or written")
+                check(alone, "an image is read or written")?;
+                let images = [dst, src].into_iter().filter_map(of).any(|of| image(&of));
+                check(*manner == Manner::default() || !images, "an image")
             }
             What::Migrate(memory, _) => {
                 memory_exists(*memory)?;

@@ -1,7 +1,7 @@
 //! The objects that all programs of a process share: the context with its devices, their abilities,
 //! and the kernels.
 
-use crate::program::MOST;
+use crate::program::{Manner, MOST};
 use pumice_tests::gate::{GATE, GATE_OPTIONS};
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_text, info_value, ok};
@@ -43,6 +43,8 @@ pub struct Caps {
     pub several: bool,
     /// Semaphores.
     pub semaphores: bool,
+    /// Kernels that enqueue kernels.
+    pub children: bool,
 }
 
 impl Caps {
@@ -62,6 +64,7 @@ impl Caps {
             self.mutable,
             self.several,
             self.semaphores,
+            self.children,
         ];
         let flags = flags.map(|flag| if flag { "1" } else { "0" }).join(" ");
         let (devices, align) = (self.devices, self.align);
@@ -74,7 +77,7 @@ impl Caps {
             .split_whitespace()
             .map(|word| word.parse().ok())
             .collect();
-        let &[devices, align, coarse, fine, system, host, device, shared, images, gates, doomed, replays, mutable, several, semaphores, native, beside] =
+        let &[devices, align, coarse, fine, system, host, device, shared, images, gates, doomed, replays, mutable, several, semaphores, children, native, beside] =
             numbers?.as_slice()
         else {
             return None;
@@ -95,6 +98,7 @@ impl Caps {
             mutable: mutable == 1,
             several: several == 1,
             semaphores: semaphores == 1,
+            children: children == 1,
         })
     }
 }
@@ -111,6 +115,7 @@ pub struct World {
     kernels: HashMap<&'static str, cl_kernel>,
     waiting: OnceCell<Waiting>,
     failing: OnceCell<Failing>,
+    mannered: OnceCell<Mannered>,
     /// The devices are sub-devices, which go with the context.
     parts: bool,
 }
@@ -122,6 +127,14 @@ pub struct Waiting {
     pub kernel: cl_kernel,
     /// Flags, 64 bytes apart.
     pub flags: usize,
+}
+
+/// Kernels that print, or enqueue others.
+pub struct Mannered {
+    program: cl_program,
+    kernels: HashMap<String, cl_kernel>,
+    /// The queues of the devices for what kernels enqueue.
+    queues: Vec<cl_command_queue>,
 }
 
 /// A kernel whose work-groups need more memory than there is.
@@ -156,9 +169,21 @@ kernel void NAME(A_DST, uint dw, uint dy, B_SRC, uint sw, uint sy, uint add, uin
     uint x = get_global_id(0), a = x;
     for (uint i = 0; i < n; i++) a = a * 1664525u + 1013904223u;
     uint z = (a == 0x12345u) & (n == 0xffffffffu);
-    A_PUT(B_GET * 1664525u + add);
+    OPEN
+    uint v = B_GET * 1664525u + add;
+    A_PUT(v);
+    PRINT
+    CLOSE
 }
 ";
+
+/// As many work-items of a child kernel.
+const OPEN: &str = "
+    if (x == 0) enqueue_kernel(
+        get_default_queue(), CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(get_global_size(0)), ^{
+    uint x = get_global_id(0);";
+
+const PRINT: &str = "if (x == 0) printf(\"%u %u\\n\", add, v);";
 
 fn has(device: cl_device_id, extension: &str) -> bool {
     let all = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
@@ -299,6 +324,7 @@ fn common(context: cl_context, devices: &[cl_device_id]) -> Caps {
         mutable: extension("cl_khr_command_buffer_mutable_dispatch"),
         several: extension("cl_khr_command_buffer_multi_device"),
         semaphores: extension("cl_khr_semaphore"),
+        children: all(&runs_children),
     }
 }
 
@@ -319,22 +345,47 @@ fn runs_native_kernels(device: cl_device_id) -> bool {
     info_value!(cl_bitfield, clGetDeviceInfo(device), param) & CL_EXEC_NATIVE_KERNEL != 0
 }
 
+/// Kernels enqueue others on it.
+fn runs_children(device: cl_device_id) -> bool {
+    let param = CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES;
+    let bits = info_value!(cl_bitfield, clGetDeviceInfo(device), param);
+    bits & CL_DEVICE_QUEUE_SUPPORTED != 0
+}
+
 const NAMES: [&str; 9] = ["PP", "PN", "PI", "NP", "NN", "NI", "IP", "IN", "II"];
 
 fn build(context: cl_context, devices: &[cl_device_id], images: bool) -> cl_program {
-    let mut source = SIDES.to_owned();
-    source += &bodies(images);
+    let names = NAMES.iter().filter(|name| images || !name.contains('I'));
+    let bodies = names.map(|name| body(name, Manner::default()));
+    let source = SIDES.to_owned() + &bodies.collect::<String>();
     built(context, devices, &source, c"")
 }
 
-fn bodies(images: bool) -> String {
-    let mut source = String::new();
-    for name in NAMES.iter().filter(|name| images || !name.contains('I')) {
-        let body = BODY.replace("NAME", name);
-        let body = body.replace("A_", &format!("{}_", &name[..1]));
-        source += &body.replace("B_", &format!("{}_", &name[1..]));
-    }
-    source
+/// The name of the kernel for sides in a manner.
+fn kernel_name(sides: &str, manner: Manner) -> String {
+    format!("{sides}{manner}").replace(' ', "_")
+}
+
+fn body(sides: &str, manner: Manner) -> String {
+    let body = BODY.replace("A_", &format!("{}_", &sides[..1]));
+    let body = body.replace("B_", &format!("{}_", &sides[1..]));
+    let body = body.replace("NAME", &kernel_name(sides, manner));
+    let part = |there: bool, text: &'static str| if there { text } else { "" };
+    let body = body.replace("OPEN", part(manner.enqueues, OPEN));
+    let body = body.replace("CLOSE", part(manner.enqueues, "});"));
+    body.replace("PRINT", part(manner.prints, PRINT))
+}
+
+/// The sides and manners of the kernels that print, or enqueue others where the devices can.
+fn manners(devices: &[cl_device_id]) -> impl Iterator<Item = (&'static str, Manner)> {
+    let children = devices.iter().all(|&device| runs_children(device));
+    let manner = |number: usize| Manner {
+        prints: number & 1 == 1,
+        enqueues: number & 2 == 2,
+    };
+    let count = if children { 4 } else { 2 };
+    let names = NAMES.into_iter().filter(|name| !name.contains('I'));
+    names.flat_map(move |name| (1..count).map(move |number| (name, manner(number))))
 }
 
 fn built(
@@ -354,6 +405,11 @@ fn built(
         null_mut()
     ));
     program
+}
+
+fn new_kernel(program: cl_program, name: &str) -> cl_kernel {
+    let name = CString::new(name).unwrap_or_default();
+    create!(clCreateKernel(program, name.as_ptr()))
 }
 
 const FAILING: &str = "kernel void large(global int *x) {
@@ -380,27 +436,61 @@ impl World {
             kernels: HashMap::new(),
             waiting: OnceCell::new(),
             failing: OnceCell::new(),
+            mannered: OnceCell::new(),
             parts: which.parts > 0,
         };
         for name in NAMES
             .into_iter()
             .filter(|name| images || !name.contains('I'))
         {
-            let kernel = world.new_kernel(name);
+            let kernel = world.new_kernel(name, Manner::default());
             world.kernels.insert(name, kernel);
         }
         world
     }
 
     /// A kernel of this name that nobody else uses.
-    pub fn new_kernel(&self, name: &str) -> cl_kernel {
-        let name = CString::new(name).unwrap_or_default();
-        create!(clCreateKernel(self.program, name.as_ptr()))
+    pub fn new_kernel(&self, sides: &str, manner: Manner) -> cl_kernel {
+        let program = match manner == Manner::default() {
+            true => self.program,
+            false => self.mannered().program,
+        };
+        new_kernel(program, &kernel_name(sides, manner))
     }
 
     /// The kernel of this name that all launches share.
-    pub fn kernel(&self, name: &str) -> Option<cl_kernel> {
-        self.kernels.get(name).copied()
+    pub fn kernel(&self, sides: &str, manner: Manner) -> Option<cl_kernel> {
+        match manner == Manner::default() {
+            true => self.kernels.get(sides).copied(),
+            false => (self.mannered().kernels)
+                .get(&kernel_name(sides, manner))
+                .copied(),
+        }
+    }
+
+    /// The kernels that print, or enqueue others.
+    pub fn mannered(&self) -> &Mannered {
+        self.mannered.get_or_init(|| {
+            let bodies = manners(&self.devices).map(|(sides, manner)| body(sides, manner));
+            let source = SIDES.to_owned() + &bodies.collect::<String>();
+            let program = built(self.context, &self.devices, &source, c"-cl-std=CL3.0");
+            let names = manners(&self.devices).map(|(sides, manner)| kernel_name(sides, manner));
+            let flags = CL_QUEUE_ON_DEVICE
+                | CL_QUEUE_ON_DEVICE_DEFAULT
+                | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+            let list = [cl_queue_properties::from(CL_QUEUE_PROPERTIES), flags, 0];
+            let (context, list) = (self.context, list.as_ptr());
+            let devices = self.devices.iter().filter(|device| runs_children(**device));
+            let queue =
+                |&device: &_| create!(clCreateCommandQueueWithProperties(context, device, list));
+            Mannered {
+                program,
+                kernels: names
+                    .map(|name| (name.clone(), new_kernel(program, &name)))
+                    .collect(),
+                queues: devices.map(queue).collect(),
+            }
+        })
     }
 
     /// The kernel that waits for a flag. It has run on all devices.
@@ -494,6 +584,15 @@ impl Drop for World {
             ok!(clReleaseKernel(failing.kernel));
             ok!(clReleaseProgram(failing.program));
             ok!(clReleaseMemObject(failing.buffer));
+        }
+        if let Some(mannered) = self.mannered.take() {
+            for kernel in mannered.kernels.into_values() {
+                ok!(clReleaseKernel(kernel));
+            }
+            ok!(clReleaseProgram(mannered.program));
+            for queue in mannered.queues {
+                ok!(clReleaseCommandQueue(queue));
+            }
         }
         ok!(clReleaseProgram(self.program));
         ok!(clReleaseContext(self.context));

@@ -2,7 +2,7 @@
 
 use super::Chooser;
 use crate::generate::weighted;
-use crate::program::{Operand, Place, What};
+use crate::program::{Manner, Operand, Place, What};
 
 /// Sides of kernels.
 #[derive(Clone, Copy)]
@@ -74,12 +74,20 @@ impl Chooser<'_> {
             0 => 0,
             power => ((1usize << power) / words.max(8)).min(100_000),
         };
+        let manner = match self.scope.with("replays") {
+            true => Manner {
+                prints: self.rng.percent(20),
+                enqueues: self.scope.caps.children && self.rng.percent(15),
+            },
+            false => Manner::default(),
+        };
         Some(What::Kernel {
             dst: to,
             src: from,
             words,
             add: self.rng.bits() as u32,
             spins,
+            manner: if step == 4 { manner } else { Manner::default() },
         })
     }
 }

@@ -65,8 +65,8 @@ impl Chooser<'_> {
 
     /// Other operands for a recorded kernel, of the same kinds.
     pub(super) fn update(&mut self) -> Option<What> {
-        let of = self.recording(Phase::Finalized)?;
-        let commands = self.program().recorded(of, usize::MAX);
+        let recording = self.recording(Phase::Finalized)?;
+        let commands = self.program().recorded(recording, usize::MAX);
         let kernel = |what: &What| matches!(what, What::Kernel { .. });
         let kernels: Vec<_> = (commands.iter())
             .filter(|(_, command)| kernel(&command.what))
@@ -91,15 +91,18 @@ impl Chooser<'_> {
             words: size,
             add: number,
             spins,
+            ..
         } = &old.what
         else {
             return None;
         };
         // The loop stays as long as it was. Often something else stays, too.
         let fits = words * spins <= 1 << 22 || words <= *size;
+        let original = self.program().actions[*of].recording == Some(recording);
         let mut keep = |percent| self.rng.percent(percent);
         let update = What::Update {
             of: *of,
+            copy: (!original).then_some(recording),
             dst: if keep(30) { *to } else { dst },
             src: if keep(30) { *from } else { src },
             words: if keep(30) { *size } else { words },

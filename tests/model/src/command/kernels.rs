@@ -1,7 +1,7 @@
 //! Launches of kernels: their arguments, and the memory declared to them that they reach by numbers.
 
 use super::{command, record, Call, Record};
-use crate::program::{Kind, Operand, Usm};
+use crate::program::{Kind, Manner, Operand, Usm};
 use crate::run::Run;
 use pumice_tests::sys::*;
 use pumice_tests::{ext, ok};
@@ -11,12 +11,12 @@ impl Run<'_> {
     pub(super) fn kernel(
         &self,
         call: Call,
-        dst: Operand,
-        src: Operand,
+        operands: [Operand; 2],
+        manner: Manner,
         words: usize,
         numbers: [u32; 2],
     ) -> cl_int {
-        let Some((kernel, own)) = self.prepared(dst, src, numbers) else {
+        let Some((kernel, own)) = self.prepared(operands, manner, numbers) else {
             return CL_INVALID_KERNEL;
         };
         let code = self.launch(call, kernel, &words, null());
@@ -43,7 +43,12 @@ impl Run<'_> {
     }
 
     /// A kernel with its arguments, and whether the caller releases it.
-    fn prepared(&self, dst: Operand, src: Operand, numbers: [u32; 2]) -> Option<(cl_kernel, bool)> {
+    fn prepared(
+        &self,
+        [dst, src]: [Operand; 2],
+        manner: Manner,
+        numbers: [u32; 2],
+    ) -> Option<(cl_kernel, bool)> {
         let letter = |operand: Operand| match operand {
             Operand::Number(_) => "N",
             Operand::Object(side) if self.pitch(side).is_some() => "I",
@@ -51,8 +56,8 @@ impl Run<'_> {
         };
         let name = format!("{}{}", letter(dst), letter(src));
         // A kernel keeps the pointers that are declared to it.
-        let own = name.contains('N').then(|| self.world.new_kernel(&name));
-        let kernel = own.or_else(|| self.world.kernel(&name))?;
+        let own = (name.contains('N')).then(|| self.world.new_kernel(&name, manner));
+        let kernel = own.or_else(|| self.world.kernel(&name, manner))?;
         self.operand(kernel, 0, dst);
         self.operand(kernel, 3, src);
         self.tell(kernel, &[dst, src]);

@@ -45,7 +45,10 @@ impl Run<'_> {
             (record.properties, record.handle) = (UPDATABLE.as_ptr(), &raw mut handle);
         }
         let code = self.command(call, index);
-        (self.points[index], self.handles[index]) = (point, handle);
+        self.points[index] = point;
+        if !handle.is_null() {
+            self.handles.insert((of, index), handle);
+        }
         code
     }
 
@@ -103,15 +106,19 @@ impl Run<'_> {
         let action = &self.program.actions[index];
         let (of, state) = match &action.what {
             What::Begin(of) => {
-                self.stage.begin(*of);
-                (*of, CL_COMMAND_BUFFER_STATE_RECORDING_KHR)
+                self.begin(*of, index);
+                let state = match self.program.finalized(*of, index + 1) {
+                    true => CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR,
+                    false => CL_COMMAND_BUFFER_STATE_RECORDING_KHR,
+                };
+                (*of, state)
             }
             What::Finalize(of) => {
                 expect("finalizing", self.finalize(*of), 0)?;
                 (*of, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR)
             }
-            What::Update { of, .. } => {
-                let recording = self.program.actions[*of].recording.unwrap_or_default();
+            What::Update { .. } => {
+                let recording = self.program.updated(&action.what).unwrap_or_default();
                 expect("an update", self.update(index, recording, &action.what), 0)?;
                 (recording, CL_COMMAND_BUFFER_STATE_EXECUTABLE_KHR)
             }
@@ -154,6 +161,19 @@ impl Run<'_> {
                 [state, queues, 1]
             )),
         }
+    }
+
+    /// Creates a command buffer, or a copy of another one with the handles of its commands.
+    fn begin(&mut self, of: usize, index: usize) {
+        let Some((from, _)) = self.program.source(of) else {
+            return self.stage.begin(of);
+        };
+        let commands = self.program.recorded(from.0, index).into_iter();
+        let known = commands.filter_map(|(at, _)| Some((at, *self.handles.get(&(from.0, at))?)));
+        let (actions, handles): (Vec<usize>, Vec<_>) = known.unzip();
+        let made = self.stage.remap(of, from.0, &handles);
+        let places = actions.into_iter().map(|at| (of, at));
+        self.handles.extend(places.zip(made));
     }
 
     fn about(&self, of: usize, param: cl_command_buffer_info_khr) -> cl_uint {
@@ -217,6 +237,7 @@ impl Run<'_> {
             src,
             words,
             add,
+            ..
         } = what
         else {
             return CL_INVALID_OPERATION;
@@ -269,7 +290,7 @@ impl Run<'_> {
             false => args.as_ptr(),
         };
         let config = cl_mutable_dispatch_config_khr {
-            command: self.handles[*of],
+            command: self.handles[&(recording, *of)],
             num_args: args.len() as cl_uint,
             num_svm_args: pointers.len() as cl_uint,
             num_exec_infos: 0,

@@ -2,14 +2,18 @@
 
 use super::{is_legal, program, promises_of, refused};
 use crate::expect::{expected, initial};
+use crate::order::Set;
 use crate::parse;
 use crate::plan::{Planner, Refusal};
 use crate::program::{Program, FACTOR};
+use crate::run::printed::check;
 
 const RECORDINGS: &str = "
     recording 0 queues 0
     recording 1 queues 1 simultaneous mutable
     recording 2 queues 0,2
+    recording 3 queues 2 simultaneous mutable from 1
+    recording 4 queues 0 from 2
     semaphore 0 device 0
     semaphore 1 device 0
 ";
@@ -232,7 +236,10 @@ fn recorded_actions_can_be_printed_and_read() {
 7 q1 replay 1 queues 1 event
 8 q1 signal 0,1 after 7
 9 q1 await 1
-10 discard 1
+10 begin 3
+11 q2 kernel m1/0@0 m1/0@0 words 1 add 7 spins 0 prints enqueues
+12 update 1 m1/0@4 m1/0@0 words 2 add 9 copy 3
+13 discard 1
 ";
     let program = program(&text(actions));
     let printed = program.to_string();
@@ -263,4 +270,83 @@ fn a_wait_may_come_before_its_signal() {
     // What is behind the wait is behind what is before the signal.
     let all = "0 q1 await 0\n1 q2 fill m1/0@0 4 ab\n2 q2 signal 0\n3 q1 fill m1/0@0 4 cd after 0";
     is_legal("ordered", &text(all));
+}
+
+#[test]
+fn a_copy_is_a_command_buffer_of_its_own() {
+    let whole = "0 begin 1
+1 q1 record 1 kernel m1/0@0 m1/0@0 words 1 add 7 spins 0
+";
+    let late = format!("{whole}2 finalize 1\n3 begin 3\n");
+    let program = program(&text(&format!(
+        "{late}4 update 1 m1/0@4 m1/0@0 words 1 add 9
+         5 q2 replay 3 own 2
+         6 q1 replay 1 own 1 after 5
+         7 update 1 m1/0@0 m1/0@0 words 1 add 1 copy 3
+         8 discard 1
+         9 q2 replay 3 own 2 after 6"
+    )));
+    assert_eq!(Planner::check(&program).map(|_| ()), Ok(()));
+    let step = |word: u32, add: u32| word.wrapping_mul(FACTOR).wrapping_add(add);
+    let word = u32::from_le_bytes(initial(1, 4096)[..4].try_into().expect("a word"));
+    let last = &expected(&program).last[1].bytes;
+    let first = step(word, 7);
+    assert_eq!(last[..4], step(first, 1).to_le_bytes());
+    assert_eq!(last[4..8], step(first, 9).to_le_bytes());
+    // In the state of the other, with its order, but for sync points.
+    is_invalid(&format!("{late}4 finalize 3"), 4);
+    let begun = format!("{whole}2 begin 3\n");
+    is_legal(
+        "begun",
+        &text(&format!("{begun}3 finalize 3\n4 q2 replay 3 own 2")),
+    );
+    is_invalid(&format!("{begun}3 q2 replay 3 own 2"), 3);
+    is_invalid(&format!("{begun}3 q2 record 3 barrier after 1"), 3);
+    is_legal(
+        "in order",
+        &text(&format!("{begun}3 q2 record 3 fill m1/0@0 4 ab")),
+    );
+    is_invalid("0 begin 3", 0);
+    // What it records uses memory, too.
+    is_invalid(&format!("{late}4 discard 1\n5 release 1"), 5);
+    // Several queues become one.
+    let two = format!(
+        "0 begin 2\n{}2 q2 record 2 fill m2/0@0 4 ab\n",
+        fill(1, 2, 0, 0)
+    );
+    let one = format!("{two}3 begin 4\n4 finalize 4\n5 q0 replay 4 own 0");
+    is_legal("one", &text(&one));
+}
+
+#[test]
+fn lines_come_once_for_each_run_and_in_order() {
+    let kernel = |at: usize, add: u32| {
+        format!("q1 record 1 kernel m1/0@{at} m1/0@{at} words 1 add {add} spins 0 prints\n")
+    };
+    let program = program(&text(&format!(
+        "0 begin 1\n1 {}2 {}3 finalize 1
+         4 q1 replay 1 own 1
+         5 q1 replay 1 own 1 after 4",
+        kernel(0, 7),
+        kernel(4, 8)
+    )));
+    let planner = Planner::check(&program).expect("legal");
+    let lines = expected(&program).lines;
+    let texts = lines
+        .iter()
+        .map(|line| format!("{} {}", line.name, line.value.unwrap_or(0)));
+    let texts: Vec<String> = texts.collect();
+    assert_eq!(texts.len(), 4);
+    let seen = |order: &[usize], over| {
+        let list: Vec<String> = order.iter().map(|&at| texts[at].clone()).collect();
+        check(&planner, &lines, &list, over).is_ok()
+    };
+    for right in [[0, 1, 2, 3], [1, 0, 2, 3], [1, 0, 3, 2]] {
+        assert!(seen(&right, Set::MAX), "{right:?}");
+    }
+    for wrong in [[0, 2, 1, 3], [2, 3, 0, 1], [0, 1, 2, 2]] {
+        assert!(!seen(&wrong, Set::MAX), "{wrong:?}");
+    }
+    assert!(!seen(&[0, 1, 2], Set::MAX) && !seen(&[0, 1, 2, 3, 3], Set::MAX));
+    assert!(seen(&[0, 1, 2], 1 << 4) && !seen(&[0], 1 << 4));
 }

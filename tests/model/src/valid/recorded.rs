@@ -83,7 +83,16 @@ impl State {
                 let there = |queue: &usize| self.queues.get(*queue) == Some(&true);
                 let distinct = (1..queues.len()).all(|at| !queues[..at].contains(&queues[at]));
                 let there = !queues.is_empty() && queues.iter().all(there);
-                check(there && distinct, "the queues do not exist now")
+                check(there && distinct, "the queues do not exist now")?;
+                let Some((from, own)) = program.source(*of) else {
+                    return Ok(());
+                };
+                let copied = phase(from.0).filter(|_| from.0 != *of);
+                let fits = matches!(copied, Some(Phase::Recording | Phase::Finalized))
+                    && (own.queues.len() == from.1.queues.len() || own.queues.len() == 1)
+                    && (own.simultaneous, own.mutable) == (from.1.simultaneous, from.1.mutable);
+                check(fits, "not a copy")?;
+                self.commands(program, &program.copied(*of, usize::MAX))
             }
             What::Finalize(of) => is(*of, Phase::Recording),
             What::Discard(of) => is(*of, Phase::Recording).or_else(|_| is(*of, Phase::Finalized)),
@@ -96,12 +105,18 @@ impl State {
                 words,
                 ..
             } => {
-                let command = program.actions.get(*of).ok_or("no such command")?;
-                let recording = command.recording.ok_or("not a recorded command")?;
+                let recording = program.updated(&action.what);
+                let recording = recording.ok_or("not a recorded command")?;
                 is(recording, Phase::Finalized)?;
                 check(program.recordings[recording].mutable, "cannot be updated")?;
+                let commands = program.recorded(recording, usize::MAX);
+                let command = commands.iter().find(|(index, _)| index == of);
+                let (_, command) = command.ok_or("not of this command buffer")?;
                 let What::Kernel {
-                    dst: to, src: from, ..
+                    dst: to,
+                    src: from,
+                    manner,
+                    ..
                 } = &command.what
                 else {
                     return Err("not a kernel");
@@ -136,6 +151,7 @@ impl State {
                     words: *words,
                     add: 0,
                     spins: 0,
+                    manner: *manner,
                 };
                 self.command(program, &ProgramAction::new(kernel, command.queue))
             }
@@ -162,14 +178,19 @@ impl State {
         let fits = both.all(|(one, other)| device(one) == device(other)) && distinct;
         check(fits, "queues of other devices")?;
         check(!own || queues == recording.queues, "not its own queues")?;
-        for command in program.replayed(action, usize::MAX) {
+        self.commands(program, &program.replayed(action, usize::MAX))
+    }
+
+    /// Commands of a command buffer can run in their queues.
+    fn commands(&self, program: &Program, commands: &[(usize, ProgramAction)]) -> Verdict {
+        for (_, command) in commands {
             // Memory objects that were released live on in the command buffer.
             let mut held = self.clone();
             let (all, arguments) = memories(&command.what);
             for memory in all.into_iter().filter(|memory| !arguments.contains(memory)) {
                 held.objects[memory] = program.memories[memory].kind.is_object();
             }
-            held.command(program, &command)?;
+            held.command(program, command)?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! Checks the output of kernels: standard output goes through a pipe to a thread that counts lines.
 
+use pumice_tests::process::replace_output;
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeWriter};
+use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub fn expect(lines: usize) {
 /// Puts the pipe in the place of standard output, which it returns.
 pub fn capture() -> File {
     let (read, write) = std::io::pipe().expect("a pipe");
-    let kept = replace(write);
+    let kept = replace_output(write);
     std::thread::spawn(move || {
         for line in BufReader::new(read).split(b'\n') {
             let line = line.expect("the pipe");
@@ -28,37 +29,6 @@ pub fn capture() -> File {
         }
     });
     kept
-}
-
-/// Replaces standard output. Returns the former one.
-#[cfg(unix)]
-fn replace(write: PipeWriter) -> File {
-    use std::os::fd::{AsRawFd, FromRawFd};
-    // SAFETY: file descriptors of this process, the new one owned once.
-    unsafe {
-        let kept = File::from_raw_fd(libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3));
-        assert_eq!(libc::dup2(write.as_raw_fd(), 1), 1, "standard output");
-        kept
-    }
-}
-
-/// Replaces standard output. Returns the former one.
-#[cfg(windows)]
-fn replace(write: PipeWriter) -> File {
-    use std::os::windows::io::{FromRawHandle, IntoRawHandle, RawHandle};
-    /// STD_OUTPUT_HANDLE
-    const OUTPUT: u32 = -11i32 as u32;
-    #[link(name = "kernel32")]
-    extern "system" {
-        fn GetStdHandle(which: u32) -> RawHandle;
-        fn SetStdHandle(which: u32, handle: RawHandle) -> i32;
-    }
-    // SAFETY: the old handle is owned by nobody any more, the new one by the process from here on.
-    unsafe {
-        let kept = File::from_raw_handle(GetStdHandle(OUTPUT));
-        assert_ne!(SetStdHandle(OUTPUT, write.into_raw_handle()), 0, "output");
-        kept
-    }
 }
 
 /// Whether all lines came, and nothing else, once commands are over; waits for what is in the pipe.
