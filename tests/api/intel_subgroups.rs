@@ -56,6 +56,10 @@ fn blocks_of_buffers() {
     let mut random = Random(41);
     for (suffix, ty, bytes, sizes) in BLOCKS {
         for &n in sizes {
+            if n == 16 && bytes == 2 && std::env::var_os("PUMICE_LLVM_SPIRV").is_some() {
+                // llvm-spirv 15 ends there (docs/status.md).
+                continue;
+            }
             let (vector, read) = (sized(ty, n), sized(suffix, n));
             let half = ITEMS / 2 * n;
             let program = setup.build(
