@@ -241,6 +241,16 @@ impl Recording {
         self.fill_in(&Queue(null_mut()), buffer, word, size)
     }
 
+    /// Records a barrier for the only queue.
+    #[track_caller]
+    pub fn barrier(&self) {
+        let (nobody, none) = (null_mut(), null_mut());
+        good(cb!(
+            self,
+            barrier(self.id, nobody, null(), 0, null(), none, nobody.cast())
+        ));
+    }
+
     #[track_caller]
     pub fn finalize(&self) {
         good(cb!(self, finalize(self.id)));

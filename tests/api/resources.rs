@@ -1,9 +1,13 @@
 //! Tests of scarce resources: memory over time, threads, sizes of files; and threads that are
 //! cancelled. In processes of their own: this test executable again.
 
+use crate::command_buffers::Recording;
 use pumice_tests::process::resident;
 use pumice_tests::sys::*;
-use pumice_tests::{create, good_child, info_text, job, left_out, ok, Scratch, Setup};
+use pumice_tests::{
+    call, create, good_child, info_text, info_value, job, left_out, ok, Event, Queue, Scratch,
+    Setup,
+};
 #[cfg(unix)]
 use std::ffi::c_void;
 use std::path::Path;
@@ -47,6 +51,8 @@ fn inner() {
         }
         "no-threads" => (0..3).for_each(|number| build_and_run(&setup, number)),
         "private" => private(&setup),
+        #[cfg(target_os = "linux")]
+        "replays" => replays_beside_failures(),
         other => panic!("mode {other}"),
     }
 }
@@ -187,6 +193,122 @@ fn private(setup: &Setup) {
     }
     assert!(begun.elapsed() < Duration::from_secs(60));
     build_and_run(setup, 1);
+}
+
+/// Limits the memory of this process to so many bytes more than it has.
+#[cfg(target_os = "linux")]
+fn limit_memory(more: u64) {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("numbers of pages");
+    let pages: u64 = text
+        .split(' ')
+        .next()
+        .map_or(0, |word| word.parse().expect("a number"));
+    let limit = libc::rlimit {
+        rlim_cur: pages * 4096 + more,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: a limit of this process, which nobody else is in.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
+/// A replay pauses for the kernels that its own have enqueued, while another one waits for a launch that fails.
+#[cfg(target_os = "linux")]
+fn replays_beside_failures() {
+    const SOURCE: &str = "
+        kernel void parent(global uint *p) {
+            enqueue_kernel(get_default_queue(), CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(64), ^{
+                p[get_global_id(0)] += 2;
+            });
+        }
+        kernel void twice(global uint *p) { p[get_global_id(0)] *= 2; }
+        kernel void large(global uint *x) {
+            uint p[262144], s = 0;
+            for (uint i = 0; i < 262144; i++) p[i] = i + get_local_id(0);
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            for (uint i = 0; i < 262144; i += 7) s += p[(i * x[0]) % 262144];
+            barrier(CLK_GLOBAL_MEM_FENCE);
+            x[get_global_id(0)] = s;
+        }";
+    let setup = Setup::with_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    let bits = CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT;
+    let list = [
+        u64::from(CL_QUEUE_PROPERTIES),
+        bits | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+        0,
+    ];
+    let (context, device) = (setup.context.0, setup.device);
+    let _children = Queue(create!(clCreateCommandQueueWithProperties(
+        context,
+        device,
+        list.as_ptr()
+    )));
+    let program = setup.try_build(SOURCE, "-cl-std=CL3.0").expect("a program");
+    let kernels = ["parent", "twice", "large"].map(|name| setup.kernel(&program, name));
+    let [parent, twice, large] = &kernels;
+    let (numbers, scratch) = (setup.buffer_of(&[0u32; 64]), setup.buffer_of(&[1u32; 4096]));
+    parent.set_buffer(0, &numbers);
+    twice.set_buffer(0, &numbers);
+    large.set_buffer(0, &scratch);
+    let param = CL_KERNEL_WORK_GROUP_SIZE;
+    let group = info_value!(usize, clGetKernelWorkGroupInfo(large.0, device), param).min(4096);
+    for barrier in [false, true] {
+        let recording =
+            Recording::with(&setup, &setup.queue, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR);
+        let point = recording.launch(parent, &[1], &[]);
+        if barrier {
+            recording.barrier();
+        }
+        recording.launch(twice, &[64], &[point]);
+        recording.finalize();
+        // Everything is compiled once.
+        setup.run(large, &[1], Some(&[1]));
+        ok!(clWaitForEvents(1, &recording.replay_event(None, &[]).0));
+        limit_memory((group as u64) << 19);
+        for _ in 0..10 {
+            setup.write(&numbers, &[1u32; 64]);
+            let first = recording.replay_event(None, &[]);
+            let mut event = null_mut();
+            ok!(clEnqueueNDRangeKernel(
+                setup.queue.0,
+                large.0,
+                1,
+                null(),
+                &group,
+                &group,
+                0,
+                null(),
+                &mut event
+            ));
+            let failing = Event(event);
+            let second = recording.replay_event(None, &[failing.0]);
+            let status = [&first, &failing, &second].map(|event| {
+                call!(clWaitForEvents(1, &event.0));
+                info_value!(
+                    cl_int,
+                    clGetEventInfo(event.0),
+                    CL_EVENT_COMMAND_EXECUTION_STATUS
+                )
+            });
+            assert!(
+                status[0] == 0 && status[1] < 0 && status[2] < 0,
+                "{status:?}"
+            );
+            assert_eq!(setup.read::<u32>(&numbers, 64), [6; 64]);
+        }
+        limit_memory(1 << 40);
+    }
+}
+
+/// Commands fail by themselves on the CPU device alone.
+#[cfg(target_os = "linux")]
+#[test]
+fn replays_where_launches_fail() {
+    let param = CL_DEVICE_EXECUTION_CAPABILITIES;
+    let able = info_value!(u64, clGetDeviceInfo(Setup::new().device), param);
+    if able & CL_EXEC_NATIVE_KERNEL == 0 {
+        return left_out("launches do not fail for want of memory");
+    }
+    child("replays", &[]);
 }
 
 /// Launches that might print cost what they print.

@@ -26,7 +26,8 @@ model [--seconds S] [--programs N] [--workers N] [--devices N] [--seed X] [--onl
 --patience  seconds after which a program hangs (default 20)
 --with      what programs have only where it is asked for, with commas between: gates (commands that wait for the program),
             failures (launches that fail), threads (that end), strict (gates hold up no command of their out-of-order
-            queue, and no image that is made), large (memories of 24 MiB), replays (command buffers), semaphores
+            queue, and no image that is made), large (memories of 24 MiB), replays (command buffers, and kernels that print
+            or enqueue others), semaphores
 --sub-devices  so many sub-devices of the first device in place of it (default 0: the device)
 --grace     seconds after which what must happen while gates are closed has not (default 5)
 --hostile   what processes are like, with commas between: floats (floating-point modes), signals
