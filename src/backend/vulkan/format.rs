@@ -131,6 +131,19 @@ pub fn raw_flags(format: PixelFormat) -> vk::ImageCreateFlags {
     }
 }
 
+/// Returns the formats of the views of an image that was made for several.
+pub fn views(format: PixelFormat, image: F) -> Vec<F> {
+    let mut views = vec![image];
+    let raw = format.raw().and_then(stored).map(|raw| raw.view);
+    views.extend(raw.filter(|&raw| raw != image));
+    match image {
+        F::R8G8B8A8_UNORM => views.push(F::R8G8B8A8_SRGB),
+        F::B8G8R8A8_UNORM => views.push(F::B8G8R8A8_SRGB),
+        _ => {}
+    }
+    views
+}
+
 /// Returns the usage of an image.
 pub fn usage(write: bool) -> vk::ImageUsageFlags {
     let plain = vk::ImageUsageFlags::SAMPLED

@@ -48,7 +48,14 @@ impl Texels {
     ) -> Result<Arc<Self>> {
         let device = &heaps.device;
         let flags = format::create_flags(stored) | format::raw_flags(desc.format);
+        // Named, so that drivers need not give up compression for any other.
+        let views = format::views(desc.format, stored);
+        let mut list = vk::ImageFormatListCreateInfo::default().view_formats(&views);
         let info = create_info(desc, stored, storage).flags(flags);
+        let info = match flags.contains(vk::ImageCreateFlags::MUTABLE_FORMAT) {
+            true => info.push_next(&mut list),
+            false => info,
+        };
         let guard = create(device, &info)?;
         let raw = guard.raw;
         // SAFETY: the image belongs to the device.
