@@ -164,15 +164,20 @@ impl Object<Queue> {
     /// Looks at a pending command. Returns what has to be done without the lock: queues to flush, events to subscribe to.
     fn look_at(self: &Arc<Self>, state: &mut QueueState, number: u64) -> Option<Resolved> {
         let mut pending = state.pending.take(number)?;
-        let renewed = match &mut pending.command.work {
-            Work::Unmap { mem, mapping } => map::renew(mem, mapping),
-            _ => Ok(()),
-        };
-        let work = &pending.command.work;
+        let work = &mut pending.command.work;
         let mut resolved = self.resolve(state, &pending.deps, pending.listed, work);
-        if let (Resolved::Ready(_), Err(error)) = (&resolved, &renewed) {
-            self.fail_pending(state, number, pending, error);
-            return None;
+        if let (Resolved::Ready(_), Work::Unmap { mem, mapping }) = (&resolved, &mut *work) {
+            // Not before: the map that it waits for is held until then.
+            match map::renew(mem, mapping) {
+                Ok(false) => {}
+                Ok(true) => {
+                    resolved = self.resolve(state, &pending.deps, pending.listed, work);
+                }
+                Err(error) => {
+                    self.fail_pending(state, number, pending, &error);
+                    return None;
+                }
+            }
         }
         match &mut resolved {
             Resolved::Ready(_) if !self.is_prepared(work) => self.migrate(state, number, pending),

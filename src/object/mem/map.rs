@@ -202,27 +202,41 @@ impl Mem {
     /// is there until the unmap is recorded ([`remove`]), as that may have to wait, and may fail.
     pub(crate) fn unmap(&self, pointer: usize) -> ClResult<Mapping> {
         let mut mappings = self.mappings.lock();
-        let with_pointer = |m: &Mapping| m.pointer == pointer && m.is_open();
-        let there = mappings.iter().rposition(|m| with_pointer(m) && !m.held);
-        let any = || mappings.iter().rposition(with_pointer);
-        let index = there.or_else(any).or_err(
-            cl::CL_INVALID_VALUE,
-            "the pointer is not one that the object is mapped to",
-        )?;
+        let index = to_end(&mappings, pointer, None)?;
         mappings[index].ending = true;
         Ok(mappings[index].clone())
     }
 }
 
-/// Chooses again which map a pending unmap ends, unless the command of the one that it has is over:
-/// it may have failed, or still may. CL_INVALID_VALUE if there is no other with its pointer.
-pub(crate) fn renew(mem: &Mem, mapping: &mut Mapping) -> ClResult {
-    let there = |m: &Mapping| m.id == mapping.id && !m.held;
-    if !mem.mappings.lock().iter().any(there) {
-        reopen(mem, mapping);
-        *mapping = mem.unmap(mapping.pointer)?;
+/// Returns which map with a pointer an unmap ends: the latest that is there, or else its `own`, or
+/// else the latest that is held. CL_INVALID_VALUE if there is none.
+fn to_end(mappings: &[Mapping], pointer: usize, own: Option<usize>) -> ClResult<usize> {
+    let with_pointer = |m: &Mapping| m.pointer == pointer && m.is_open();
+    let there = mappings.iter().rposition(|m| with_pointer(m) && !m.held);
+    let held = || mappings.iter().rposition(with_pointer);
+    there.or(own).or_else(held).or_err(
+        cl::CL_INVALID_VALUE,
+        "the pointer is not one that the object is mapped to",
+    )
+}
+
+/// Chooses again which map an unmap ends that is ready, unless the command of the one that it has is
+/// over: it may have failed, or still may. Returns true if it is another one. CL_INVALID_VALUE if
+/// there is none with its pointer.
+pub(crate) fn renew(mem: &Mem, mapping: &mut Mapping) -> ClResult<bool> {
+    let mut mappings = mem.mappings.lock();
+    let own = mappings.iter().position(|m| m.id == mapping.id);
+    if own.is_some_and(|own| !mappings[own].held) {
+        return Ok(false);
     }
-    Ok(())
+    if let Some(own) = own {
+        mappings[own].ending = false;
+    }
+    let index = to_end(&mappings, mapping.pointer, own)?;
+    mappings[index].ending = true;
+    let another = mappings[index].id != mapping.id;
+    *mapping = mappings[index].clone();
+    Ok(another)
 }
 
 /// Removes a map, if it is there: its unmap is recorded, so that later commands come after it, or

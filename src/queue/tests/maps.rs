@@ -309,3 +309,38 @@ fn maps_that_fail_are_not_unmapped() {
         assert_eq!(mem.map_count(), 0, "{fails:?} {order:?}");
     }
 }
+
+/// An unmap that waits for its map ends that one, though its queue looks at it before, while a thread
+/// enqueues a later map with the same pointer.
+#[test]
+fn unmaps_wait_for_their_own_maps() {
+    let bench = Bench::new(Reach::Hidden);
+    let (one, two) = (bench.queue(0), bench.queue(OOO));
+    let bytes: Vec<u8> = (1..=64).collect();
+    let (mem, other) = (bench.filled(&bytes), bench.filled(&[0; 8]));
+    let (first, second) = (
+        Event::user(bench.context.clone()),
+        Event::user(bench.context.clone()),
+    );
+    let before = sent(&one, fill(&one, &other, 5), std::slice::from_ref(&first));
+    let map = |size| map::map_buffer(&two.target, &mem, cl::CL_MAP_WRITE, 0, size).unwrap();
+    let (command, pointer) = map(40);
+    let mapped = sent(&two, command, &[before.clone(), second.clone()]);
+    let unmap = map::unmap(&one.target, &mem, pointer).unwrap();
+    let unmapped = sent(&one, unmap, std::slice::from_ref(&mapped));
+    let (command, again) = map(64);
+    assert_eq!(pointer, again);
+    first.set_user_status(0).unwrap();
+    assert_eq!(before.wait(), 0);
+    second.set_user_status(0).unwrap();
+    assert_eq!(mapped.wait(), 0);
+    let last = sent(&two, command, std::slice::from_ref(&unmapped));
+    assert_eq!((unmapped.wait(), last.wait()), (0, 0));
+    // SAFETY: mapped for 64 bytes.
+    let seen = unsafe { std::slice::from_raw_parts(again as *const u8, 64) };
+    assert_eq!(seen, bytes);
+    let unmap = map::unmap(&one.target, &mem, again).unwrap();
+    assert_eq!(sent(&one, unmap, &[]).wait(), 0);
+    assert_eq!(mem.map_count(), 0);
+    assert_eq!(contents(&one, &mem), bytes);
+}
