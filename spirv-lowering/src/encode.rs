@@ -255,30 +255,20 @@ fn type_from(code: u8) -> Decoded<Type> {
 fn write_image(w: &mut Writer, image: &ImageArg) {
     w.u8(dim_code(image.dim));
     w.bool(image.depth);
-    let of = &image.bindings;
-    for place in [
-        of.sampled,
-        of.storage,
-        of.raw_sampled,
-        of.raw_storage,
-        image.info,
-    ] {
-        w.option(&place, |w, &v| w.u32(v));
+    let mut bindings = image.bindings;
+    for place in bindings.list_mut() {
+        w.option(place, |w, &v| w.u32(v));
     }
+    w.option(&image.info, |w, &v| w.u32(v));
 }
 
 fn read_image(r: &mut Reader) -> Decoded<ImageArg> {
-    Ok(ImageArg {
-        dim: dim_from(r.u8()?)?,
-        depth: r.bool()?,
-        bindings: ImageBindings {
-            sampled: r.option(Reader::u32)?,
-            storage: r.option(Reader::u32)?,
-            raw_sampled: r.option(Reader::u32)?,
-            raw_storage: r.option(Reader::u32)?,
-        },
-        info: r.option(Reader::u32)?,
-    })
+    let mut image = ImageArg::unused(dim_from(r.u8()?)?, r.bool()?);
+    for place in image.bindings.list_mut() {
+        *place = r.option(Reader::u32)?;
+    }
+    image.info = r.option(Reader::u32)?;
+    Ok(image)
 }
 
 fn write_arg(w: &mut Writer, arg: &Arg) {

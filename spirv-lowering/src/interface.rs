@@ -218,15 +218,22 @@ pub struct ImageBindings {
 }
 
 impl ImageBindings {
+    /// Returns all of them, in the order of the fields.
+    pub fn list_mut(&mut self) -> [&mut Option<u32>; 4] {
+        [
+            &mut self.sampled,
+            &mut self.storage,
+            &mut self.raw_sampled,
+            &mut self.raw_storage,
+        ]
+    }
+
     /// Returns the bindings that there are.
-    pub fn all(&self) -> impl Iterator<Item = u32> {
-        let all = [
-            self.sampled,
-            self.storage,
-            self.raw_sampled,
-            self.raw_storage,
-        ];
-        all.into_iter().flatten()
+    pub fn all(mut self) -> impl Iterator<Item = u32> {
+        self.list_mut()
+            .map(|binding| *binding)
+            .into_iter()
+            .flatten()
     }
 }
 

@@ -2,9 +2,10 @@
 //! images, collective functions of small integers.
 
 use super::buffers::Random;
+use super::collectives::has_extension;
 use super::images::read_texels;
 use pumice_tests::sys::*;
-use pumice_tests::{create, info_text, Buffer, Setup};
+use pumice_tests::{create, Buffer, Setup};
 use std::fmt::Write;
 use std::ptr::null_mut;
 
@@ -20,9 +21,7 @@ const BLOCKS: [(&str, &str, usize, &[usize]); 5] = [
 const ITEMS: usize = 128;
 
 fn has_block_io(setup: &Setup) -> bool {
-    info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS)
-        .split(' ')
-        .any(|name| name == "cl_intel_subgroups")
+    has_extension(setup, "cl_intel_subgroups")
 }
 
 /// Returns the name of a vector type, or what follows the name of a function.
@@ -249,12 +248,11 @@ fn shuffles() {
         return pumice_tests::left_out("the device has no cl_intel_subgroups");
     }
     let size = subgroup_size(&setup);
-    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
     let mut types = vec![
         "int4", "uint3", "float16", "long", "uchar8", "short2", "char", "ushort",
     ];
     for (extension, ty) in [("cl_khr_fp16", "half"), ("cl_khr_fp64", "double")] {
-        if extensions.contains(extension) {
+        if has_extension(&setup, extension) {
             types.push(ty);
         }
     }

@@ -183,13 +183,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
     }
     let mut next = 0;
     for of in &mut bindings {
-        let all = [
-            &mut of.sampled,
-            &mut of.storage,
-            &mut of.raw_sampled,
-            &mut of.raw_storage,
-        ];
-        for number in all.into_iter().flatten() {
+        for number in of.list_mut().into_iter().flatten() {
             *number = next;
             next += 1;
         }

@@ -11,7 +11,7 @@ use super::words::Instruction;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
-use crate::ir::op::{Builtin, GroupOp, Op, Scope};
+use crate::ir::op::{GroupOp, Op, Scope};
 use crate::ir::types::{Space, Type};
 use spirv::Op as S;
 
@@ -70,7 +70,7 @@ impl Body<'_, '_> {
             return bad("a block in this address space");
         }
         let lane = self.lane_id();
-        let size = self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32);
+        let size = self.max_subgroup_size();
         let bytes = u64::from(scalar.size());
         let first = self.element(base, lane, bytes)?;
         let mut all = Vec::with_capacity(count);

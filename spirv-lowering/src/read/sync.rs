@@ -482,11 +482,7 @@ impl Body<'_, '_> {
                 let operation = inst.word(3)?;
                 let words = self.lanes(inst.word(4)?, Type::I32, 4)?;
                 let limit = match operation {
-                    0 => self.cached_builtin(
-                        u32::MAX,
-                        Op::Builtin(Builtin::SubGroupMaxSize),
-                        Type::I32,
-                    ),
+                    0 => self.max_subgroup_size(),
                     1 => {
                         let (lane, next) = (self.lane_id(), self.constant(Type::I32, 1));
                         self.ins(Op::IAdd, &[lane, next], Type::I32)
@@ -507,8 +503,7 @@ impl Body<'_, '_> {
                 let (ty, id) = self.result(inst)?;
                 let mut words = self.lanes(inst.word(3)?, Type::I32, 4)?;
                 // Only the bits of lanes that a sub-group can have count.
-                let size =
-                    self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32);
+                let size = self.max_subgroup_size();
                 for (i, word) in words.iter_mut().enumerate() {
                     let mask = self.bits_below(size, i as u64);
                     *word = self.ins(Op::And, &[*word, mask], Type::I32);
@@ -571,7 +566,7 @@ impl Body<'_, '_> {
         }
         let delta = self.index32(inst.word(4)?)?;
         let own = self.lane_id();
-        let size = self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32);
+        let size = self.max_subgroup_size();
         let one = self.constant(Type::I32, 1);
         let mask = self.ins(Op::ISub, &[size, one], Type::I32);
         let op = if down { Op::IAdd } else { Op::ISub };
@@ -588,6 +583,10 @@ impl Body<'_, '_> {
             out.push(self.select(in_first, a, b));
         }
         self.set(id, ty, out)
+    }
+
+    pub(super) fn max_subgroup_size(&mut self) -> Value {
+        self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32)
     }
 
     pub(super) fn lane_id(&mut self) -> Value {

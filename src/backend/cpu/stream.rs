@@ -225,9 +225,7 @@ impl Stream for CpuStream {
     fn end_command(&mut self, _observed: &mut dyn FnMut() -> bool) {
         // A command that had to pause before its first operation waits again when it goes on.
         let steps = self.open.steps.len();
-        while (self.open.waits.last()).is_some_and(|wait| wait.step == steps) {
-            self.open.waits.pop();
-        }
+        while self.open.waits.pop_if(|wait| wait.step == steps).is_some() {}
         self.close_command();
     }
 
