@@ -59,6 +59,17 @@ pub fn finished(command: &mut Command, patience: Duration) -> Option<Output> {
     })
 }
 
+/// Runs a test, by its full name, in a process of its own, where no other test takes memory or opens files meanwhile. Returns
+/// whether this is that process; elsewhere the test has then succeeded.
+pub fn is_alone(test: &str) -> bool {
+    if job().is_some() {
+        return true;
+    }
+    let output = good_child::<&str>(test, "alone", &[]);
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    false
+}
+
 /// Reads a pipe to its end in a thread of its own.
 fn read_all(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {

@@ -18,7 +18,7 @@ mod scratch;
 pub mod sequences;
 
 pub use api::{cl, use_driver, validation_messages, Api, NO_LOADER};
-pub use child::{finished, good_child, job};
+pub use child::{finished, good_child, is_alone, job};
 pub use fixture::{
     at_least, code_name, first_device, platform, user_data, Buffer, Context, Event, Kernel, Plain,
     Program, Queue, Setup,

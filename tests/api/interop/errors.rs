@@ -13,8 +13,7 @@ fn open_files() -> usize {
 /// else opens.
 #[test]
 fn wrong_handles() {
-    if job().is_none() {
-        good_child::<&str>("interop::errors::wrong_handles", "alone", &[]);
+    if !is_alone("interop::errors::wrong_handles") {
         return;
     }
     let setup = Setup::new();

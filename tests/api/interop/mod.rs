@@ -7,7 +7,8 @@ mod vulkan;
 
 use pumice_tests::sys::*;
 use pumice_tests::{
-    call, code_name, create, ext, good_child, info_text, job, left_out, ok, Buffer, Event, Setup,
+    call, code_name, create, ext, good_child, info_text, is_alone, job, left_out, ok, Buffer,
+    Event, Setup,
 };
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -498,8 +499,7 @@ fn bytes_of(fd: i32, size: usize) -> Vec<u8> {
 /// process of its own, whose files nobody else opens.
 #[test]
 fn mapped_descriptors() {
-    if job().is_none() {
-        good_child::<&str>("interop::mapped_descriptors", "alone", &[]);
+    if !is_alone("interop::mapped_descriptors") {
         return;
     }
     let setup = Setup::new();
