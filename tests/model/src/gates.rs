@@ -112,6 +112,10 @@ impl<'a> Promises<'a> {
         !self.program.fails(index) && (own | self.order.known(index) & self.closed) != 0
     }
 
+    fn is_image(&self, memory: usize) -> bool {
+        self.program.memories[memory].kind.pitch().is_some()
+    }
+
     /// The host would wait for what is not promised, if this action came next. What it waits for by semaphores stands in its wait
     /// list.
     pub fn holds_up(&self, action: &ProgramAction) -> bool {
@@ -119,8 +123,15 @@ impl<'a> Promises<'a> {
         let waits = match action.what {
             What::Wait(of) => self.order.slow(of),
             What::Finish(queue) => self.order.slow_queue(queue),
-            What::Create(memory) | What::Release(memory) => {
-                return exclusive && self.program.memories[memory].kind.pitch().is_some();
+            What::Create(memory) => return exclusive && self.is_image(memory),
+            // The last command that uses it may end while a gate is closed that has not begun yet.
+            What::Release(memory) => {
+                let alone = |gate: usize| {
+                    self.closed >> gate & 1 == 1
+                        && self.program.actions[gate].what == What::GateKernel(true)
+                };
+                let mut all = 0..self.program.actions.len();
+                return !self.program.strict && all.any(alone) && self.is_image(memory);
             }
             What::Begin(of) => return exclusive && self.program.recordings[of].from.is_some(),
             What::Kernel { .. }

@@ -438,6 +438,11 @@ fn the_host_waits_for_no_closed_gate() {
         refused(&format!("{kernel}2 q1 gate-native")),
         (2, Refusal::Invalid(_))
     ));
+    // An image goes with the last command that used it, which may be behind a gate that the kernel is behind too.
+    let held = "0 hold\n1 q0 fill m8/0@0 64 abcdabcd after 0\n2 q0 gate-kernel-alone after 0\n";
+    assert_eq!(refused(&format!("{held}3 release 8")), (3, Refusal::Closed));
+    let opened = format!("{held}3 open 0\n4 open 2\n5 release 8");
+    is_legal("a release", &opened);
     assert!(matches!(
         refused("0 hold\n1 open 0\n2 open 0"),
         (2, Refusal::Invalid(_))
