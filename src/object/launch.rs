@@ -52,7 +52,7 @@ pub struct KernelLaunch {
 
 impl KernelLaunch {
     /// Creates a launch that is yet to get its arguments.
-    pub(super) fn new(code: Arc<dyn Code>, rules: Rules, wide: bool) -> Box<Self> {
+    pub(crate) fn new(code: Arc<dyn Code>, rules: Rules, wide: bool) -> Box<Self> {
         let interface = code.interface();
         let size = match interface.args_in_buffer {
             true => interface.arg_buffer_size,

@@ -8,24 +8,24 @@ mod replays;
 mod several;
 mod svm;
 
-use super::Queue;
-use super::{create, Created};
+use super::{create, Created, Queue};
 use crate::backend::fake::{FakeDevice, Launched, Reach};
 use crate::backend::Device as _;
 use crate::cl::{self, cl_int};
 use crate::command::kernel::{nd_range, KernelLaunch, NdRange};
 use crate::command::rect::Side;
 use crate::command::{buffer, map, sync, Command};
+use crate::error::ClResult;
 use crate::handle::{Object, Ref};
-use crate::object::callback::Callback;
+use crate::object::callback::{Callback, EventFn};
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::event::{self, Event, Readiness};
 use crate::object::mem::Mem;
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use spirv_lowering::interface::{Implicit, KernelInterface};
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,58 +56,45 @@ impl Bench {
     }
 
     fn buffer(&self, size: usize) -> Ref<Mem> {
-        // SAFETY: no host pointer.
-        unsafe { Mem::buffer(&self.context, vec![], 0, size, std::ptr::null_mut()) }.unwrap()
+        buffer_in(&self.context, size)
     }
 
     fn filled(&self, bytes: &[u8]) -> Ref<Mem> {
-        let flags = cl::CL_MEM_COPY_HOST_PTR;
-        // SAFETY: the slice is readable for its length.
-        unsafe {
-            Mem::buffer(
-                &self.context,
-                vec![],
-                flags,
-                bytes.len(),
-                bytes.as_ptr() as *mut c_void,
-            )
-        }
-        .unwrap()
+        filled_in(&self.context, bytes)
     }
+
+    fn user(&self) -> Ref<Event> {
+        Event::user(self.context.clone())
+    }
+}
+
+fn buffer_in(context: &Ref<Context>, size: usize) -> Ref<Mem> {
+    // SAFETY: no host pointer.
+    unsafe { Mem::buffer(context, vec![], 0, size, std::ptr::null_mut()) }.unwrap()
+}
+
+fn filled_in(context: &Ref<Context>, bytes: &[u8]) -> Ref<Mem> {
+    let (flags, pointer) = (cl::CL_MEM_COPY_HOST_PTR, bytes.as_ptr() as *mut c_void);
+    // SAFETY: the slice is readable for its length.
+    unsafe { Mem::buffer(context, vec![], flags, bytes.len(), pointer) }.unwrap()
 }
 
 fn write(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &[u8]) -> Command {
+    let (mem, pointer) = (mem.clone(), bytes.as_ptr().cast());
     // SAFETY: the tests keep the bytes until the command is over.
-    unsafe {
-        buffer::write(
-            &queue.target,
-            mem.clone(),
-            offset,
-            bytes.len(),
-            bytes.as_ptr().cast(),
-        )
-    }
-    .unwrap()
+    unsafe { buffer::write(&queue.target, mem, offset, bytes.len(), pointer) }.unwrap()
 }
 
 fn read(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> Command {
+    let (mem, pointer) = (mem.clone(), bytes.as_mut_ptr().cast());
     // SAFETY: the tests keep the bytes until the command is over.
-    unsafe {
-        buffer::read(
-            &queue.target,
-            mem.clone(),
-            offset,
-            bytes.len(),
-            bytes.as_mut_ptr().cast(),
-        )
-    }
-    .unwrap()
+    unsafe { buffer::read(&queue.target, mem, offset, bytes.len(), pointer) }.unwrap()
 }
 
 fn contents(queue: &Ref<Queue>, mem: &Ref<Mem>) -> Vec<u8> {
     let mut bytes = vec![0; mem.size];
     let command = read(queue, mem, 0, &mut bytes);
-    queue.enqueue(command, &[], true, false).unwrap();
+    enqueue_blocking(queue, command);
     bytes
 }
 
@@ -115,10 +102,62 @@ fn fill(queue: &Ref<Queue>, mem: &Ref<Mem>, byte: u8) -> Command {
     buffer::fill(&queue.target, mem, &[byte], 0, mem.size).unwrap()
 }
 
+/// Returns a map of bytes of a buffer, and its pointer.
+fn map(
+    queue: &Ref<Queue>,
+    mem: &Ref<Mem>,
+    flags: cl::cl_map_flags,
+    range: Range<usize>,
+) -> (Command, *mut c_void) {
+    map::map_buffer(&queue.target, mem, flags, range.start, range.len()).unwrap()
+}
+
+/// Maps bytes of a buffer, and waits for that.
+fn mapped<'a>(
+    queue: &Ref<Queue>,
+    mem: &Ref<Mem>,
+    flags: cl::cl_map_flags,
+    range: Range<usize>,
+) -> &'a mut [u8] {
+    let (command, pointer) = map(queue, mem, flags, range.clone());
+    enqueue_blocking(queue, command);
+    // SAFETY: mapped, and used until it is unmapped.
+    unsafe { std::slice::from_raw_parts_mut(pointer.cast(), range.len()) }
+}
+
+/// Returns the unmap of what begins there.
+fn unmap(queue: &Ref<Queue>, mem: &Ref<Mem>, pointer: *const u8) -> Command {
+    map::unmap(&queue.target, mem, pointer as *mut c_void).unwrap()
+}
+
+/// Enqueues a command that does not block, without an event.
+fn enqueue(queue: &Ref<Queue>, command: Command) {
+    queue.enqueue(command, &[], false, false).unwrap();
+}
+
+/// Enqueues a command, and waits for it.
+fn enqueue_blocking(queue: &Ref<Queue>, command: Command) {
+    queue.enqueue(command, &[], true, false).unwrap();
+}
+
 /// Enqueues a command that does not block. Returns its event.
-fn sent(queue: &Ref<Queue>, command: Command, wait: &[Ref<Event>]) -> Ref<Event> {
-    let event = queue.enqueue(command, wait, false, true).unwrap();
+fn sent(queue: &Ref<Queue>, command: Command, wait: &[&Ref<Event>]) -> Ref<Event> {
+    let wait: Vec<_> = wait.iter().copied().cloned().collect();
+    let event = queue.enqueue(command, &wait, false, true).unwrap();
     event.unwrap()
+}
+
+unsafe extern "C" fn call(_: *mut c_void, status: cl_int, notify: *mut c_void) {
+    // SAFETY: what `on_event` passes, which stays.
+    let notify = unsafe { &*(notify as *const Box<dyn Fn(cl_int)>) };
+    notify(status);
+}
+
+/// Calls a function when an event has come to a status.
+fn on_event(event: &Ref<Event>, status: cl_int, notify: impl Fn(cl_int) + 'static) -> ClResult {
+    let notify: Box<Box<dyn Fn(cl_int)>> = Box::new(Box::new(notify));
+    let callback = Callback::new(call as EventFn, Box::into_raw(notify).cast());
+    event.set_callback(status, callback)
 }
 
 fn eventually(what: &str, mut check: impl FnMut() -> bool) {
@@ -129,7 +168,7 @@ fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
-fn code<T>(result: crate::error::ClResult<T>) -> cl_int {
+fn code<T>(result: ClResult<T>) -> cl_int {
     result.err().map_or(0, |error| error.code)
 }
 
@@ -143,29 +182,19 @@ fn transfers_and_fills_arrive() {
             let a = bench.buffer(data.len());
             let b = bench.filled(&data);
             assert_eq!(contents(&queue, &b), data, "{reach:?}");
-            queue
-                .enqueue(write(&queue, &a, 0, &data), &[], true, false)
-                .unwrap();
-            queue
-                .enqueue(fill(&queue, &b, 9), &[], false, false)
-                .unwrap();
+            enqueue_blocking(&queue, write(&queue, &a, 0, &data));
+            enqueue(&queue, fill(&queue, &b, 9));
             let copy = buffer::copy(&queue.target, &a, &b, 10, 20, 1000).unwrap();
-            queue.enqueue(copy, &[], false, false).unwrap();
+            enqueue(&queue, copy);
             // Small and large ones behind work that is under way.
-            queue
-                .enqueue(write(&queue, &b, 5, &[1, 2, 3]), &[], false, false)
-                .unwrap();
+            enqueue(&queue, write(&queue, &b, 5, &[1, 2, 3]));
             let mut expected = vec![9; data.len()];
             expected[20..1020].copy_from_slice(&data[10..1010]);
             expected[5..8].copy_from_slice(&[1, 2, 3]);
             assert_eq!(contents(&queue, &b), expected);
             assert_eq!(contents(&queue, &a), data);
-            queue
-                .enqueue(fill(&queue, &a, 0), &[], false, false)
-                .unwrap();
-            queue
-                .enqueue(write(&queue, &a, 0, &data), &[], false, false)
-                .unwrap();
+            enqueue(&queue, fill(&queue, &a, 0));
+            enqueue(&queue, write(&queue, &a, 0, &data));
             assert_eq!(contents(&queue, &a), data);
         }
     }
@@ -179,12 +208,8 @@ fn large_transfers_go_in_chunks() {
         let period: Vec<u8> = (0..759).map(|n| (n / 3) as u8).collect();
         let data = period.repeat((35 << 20) / 759 + 1);
         let mem = bench.buffer(data.len());
-        queue
-            .enqueue(fill(&queue, &mem, 1), &[], false, false)
-            .unwrap();
-        queue
-            .enqueue(write(&queue, &mem, 0, &data), &[], false, false)
-            .unwrap();
+        enqueue(&queue, fill(&queue, &mem, 1));
+        enqueue(&queue, write(&queue, &mem, 0, &data));
         assert!(contents(&queue, &mem) == data);
     }
 }
@@ -210,14 +235,12 @@ fn rectangles() {
             region: [2, 3, 1],
         };
         // HostBacking something, so that staging is used.
-        queue
-            .enqueue(fill(&queue, &mem, 0), &[], false, false)
-            .unwrap();
+        enqueue(&queue, fill(&queue, &mem, 0));
         // SAFETY: the host side lies within the vector.
         let command =
             unsafe { buffer::write_rect(&queue.target, &mem, &rect, host.as_ptr().cast()) }
                 .unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
+        enqueue(&queue, command);
         let mut expected = vec![0; 64];
         for row in 0..3 {
             for x in 0..2 {
@@ -230,7 +253,7 @@ fn rectangles() {
         let command =
             unsafe { buffer::read_rect(&queue.target, &mem, &rect, back.as_mut_ptr().cast()) }
                 .unwrap();
-        let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+        let event = sent(&queue, command, &[]);
         assert_eq!(event.wait(), 0);
         assert_eq!(back, [0, 0, 3, 4, 0, 0, 7, 8, 0, 0, 11, 12, 0, 0, 0, 0]);
     }
@@ -244,19 +267,12 @@ fn reads_do_not_block_and_are_ordered_with_writes_of_the_same_memory() {
         let a = bench.filled(&[5; 1000]);
         let b = bench.buffer(1000);
         bench.fake.stop();
-        queue
-            .enqueue(fill(&queue, &a, 6), &[], false, false)
-            .unwrap();
+        enqueue(&queue, fill(&queue, &a, 6));
         let mut host = vec![0u8; 1000];
         let command = read(&queue, &a, 0, &mut host);
-        let first = queue.enqueue(command, &[], false, true).unwrap().unwrap();
-        queue
-            .enqueue(fill(&queue, &a, 7), &[], false, false)
-            .unwrap();
-        let second = queue
-            .enqueue(write(&queue, &b, 0, &host), &[], false, true)
-            .unwrap()
-            .unwrap();
+        let first = sent(&queue, command, &[]);
+        enqueue(&queue, fill(&queue, &a, 7));
+        let second = sent(&queue, write(&queue, &b, 0, &host), &[]);
         assert!(first.status() > 0 && second.status() > 0);
         bench.fake.start();
         assert_eq!(second.wait(), 0);
@@ -273,19 +289,13 @@ fn submissions_that_fail_fail_their_events_and_no_others() {
     let queue = bench.queue(0);
     let mem = bench.filled(&[1; 64]);
     bench.fake.fail_submits(1);
-    let lost = queue
-        .enqueue(fill(&queue, &mem, 2), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let lost = sent(&queue, fill(&queue, &mem, 2), &[]);
     let mut bytes = vec![0u8; 64];
     let command = read(&queue, &mem, 0, &mut bytes);
-    let unread = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+    let unread = sent(&queue, command, &[]);
     assert_eq!(lost.wait(), cl::CL_OUT_OF_RESOURCES);
     assert_eq!(unread.wait(), cl::CL_OUT_OF_RESOURCES);
-    let next = queue
-        .enqueue(fill(&queue, &mem, 3), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let next = sent(&queue, fill(&queue, &mem, 3), &[]);
     assert_eq!(next.wait(), 0);
     assert_eq!(contents(&queue, &mem), [3; 64]);
     queue.finish().unwrap();
@@ -300,10 +310,8 @@ fn queues_wait_for_each_other_on_the_device() {
     let mut last: Option<Ref<Event>> = None;
     for n in 0..20u8 {
         let queue = if n % 2 == 0 { &one } else { &two };
-        let wait: Vec<_> = last.iter().cloned().collect();
-        last = queue
-            .enqueue(fill(queue, &mem, n), &wait, false, true)
-            .unwrap();
+        let wait: Vec<_> = last.iter().collect();
+        last = Some(sent(queue, fill(queue, &mem, n), &wait));
     }
     // Nothing was held back: all is with the device.
     assert_eq!(two.progress.pending(), 0);
@@ -326,7 +334,7 @@ fn profiling_times_are_in_order() {
             read(&queue, &mem, 0, &mut bytes),
         ];
         for command in commands {
-            let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+            let event = sent(&queue, command, &[]);
             let first = event.profiling(cl::CL_PROFILING_COMMAND_END);
             assert!(first.is_ok() || code(first) == cl::CL_PROFILING_INFO_NOT_AVAILABLE);
             queue.finish().unwrap();
@@ -343,10 +351,7 @@ fn profiling_times_are_in_order() {
             assert!(times.is_sorted() && times[0] > 0, "{times:?}");
         }
         let plain = bench.queue(0);
-        let event = plain
-            .enqueue(sync::marker(), &[], false, true)
-            .unwrap()
-            .unwrap();
+        let event = sent(&plain, sync::marker(), &[]);
         assert_eq!(
             code(event.profiling(cl::CL_PROFILING_COMMAND_END)),
             cl::CL_PROFILING_INFO_NOT_AVAILABLE
@@ -362,9 +367,7 @@ fn full_batches_are_submitted_by_themselves() {
     bench.fake.stop();
     let before = bench.fake.submits();
     for n in 0..1000u32 {
-        queue
-            .enqueue(fill(&queue, &mem, n as u8), &[], false, false)
-            .unwrap();
+        enqueue(&queue, fill(&queue, &mem, n as u8));
     }
     let submits = bench.fake.submits() - before;
     assert!((2..10).contains(&submits), "{submits}");
@@ -381,9 +384,7 @@ fn small_commands_seldom_wake_the_device() {
     let before = bench.fake.submits();
     let begun = std::time::Instant::now();
     for n in 0..1000u32 {
-        queue
-            .enqueue(fill(&queue, &mem, n as u8), &[], false, false)
-            .unwrap();
+        enqueue(&queue, fill(&queue, &mem, n as u8));
         if n == 20 {
             assert_eq!(bench.fake.submits(), before + 1);
         }
@@ -409,9 +410,7 @@ fn memory_lives_until_the_commands_that_use_it_are_over() {
     let mem = bench.buffer(64);
     mem.add_destructor(Callback::new(gone as _, list as *const _ as *mut c_void));
     bench.fake.stop();
-    queue
-        .enqueue(fill(&queue, &mem, 1), &[], false, false)
-        .unwrap();
+    enqueue(&queue, fill(&queue, &mem, 1));
     drop(mem);
     std::thread::sleep(Duration::from_millis(5));
     assert!(list.lock().is_empty());
@@ -429,19 +428,12 @@ fn several_devices_share_buffers() {
     let context = Context::new(devices.clone(), vec![], None).unwrap();
     let one = Queue::with_flags(&context, &devices[0], 0).unwrap();
     let two = Queue::with_flags(&context, &devices[1], 0).unwrap();
-    let bytes = [5u8; 64];
-    let flags = cl::CL_MEM_COPY_HOST_PTR;
-    // SAFETY: the array is readable.
-    let mem =
-        unsafe { Mem::buffer(&context, vec![], flags, 64, bytes.as_ptr() as *mut c_void) }.unwrap();
+    let mem = filled_in(&context, &[5; 64]);
     assert_eq!(contents(&one, &mem), [5; 64]);
     assert_eq!(contents(&two, &mem), [5; 64]);
-    let first = one
-        .enqueue(fill(&one, &mem, 6), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let first = sent(&one, fill(&one, &mem, 6), &[]);
     let half = buffer::fill(&two.target, &mem, &[7], 0, 32).unwrap();
-    let second = two.enqueue(half, &[first], false, true).unwrap().unwrap();
+    let second = sent(&two, half, &[&first]);
     let mut seen = vec![0u8; 64];
     let command = read(&one, &mem, 0, &mut seen);
     one.enqueue(command, &[second], true, false).unwrap();
@@ -488,16 +480,9 @@ fn many_threads_use_one_queue() {
                     let mem = bench.buffer(5000);
                     for round in 0..100u8 {
                         let byte = thread ^ round;
-                        let user = Event::user(bench.context.clone());
-                        let wait = if round % 7 == 0 {
-                            vec![user.clone()]
-                        } else {
-                            vec![]
-                        };
-                        let event = queue
-                            .enqueue(fill(queue, &mem, byte), &wait, false, true)
-                            .unwrap()
-                            .unwrap();
+                        let user = bench.user();
+                        let wait: &[_] = if round % 7 == 0 { &[&user] } else { &[] };
+                        let event = sent(queue, fill(queue, &mem, byte), wait);
                         user.set_user_status(0).unwrap();
                         let mut bytes = vec![0u8; 5000];
                         let command = read(queue, &mem, 0, &mut bytes);

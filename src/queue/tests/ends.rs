@@ -4,7 +4,7 @@ use super::*;
 use crate::backend::DeviceError;
 use crate::handle::{self, Object};
 use crate::object::program;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 static GONE: AtomicUsize = AtomicUsize::new(0);
 
@@ -44,9 +44,7 @@ fn one_thread_ends_all_objects() {
     let (queue, idle) = (bench.queue(0), bench.queue(0));
     let mem = bench.filled(&[1; 64]);
     bench.fake.stop();
-    queue
-        .enqueue(fill(&queue, &mem, 2), &[], false, false)
-        .unwrap();
+    enqueue(&queue, fill(&queue, &mem, 2));
     queue.flush();
     for _ in 0..100 {
         let one = bench.buffer(16);
@@ -77,27 +75,12 @@ fn measured_commands_whose_events_are_gone_are_forgotten() {
     assert_eq!(bench.fake.timed(), 0);
 }
 
-struct Seen {
-    after: AtomicUsize,
-    value: Arc<crate::object::event::Progress>,
-}
-
-unsafe extern "C" fn look(_: *mut c_void, _: cl_int, data: *mut c_void) {
-    // SAFETY: the test keeps it until the callback has come.
-    let seen = unsafe { &*(data as *const Seen) };
-    let value = seen.value.timeline.completed().unwrap();
-    seen.after.store(value as usize, Ordering::SeqCst);
-}
-
 #[test]
 fn callbacks_do_not_wait_for_later_commands() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(0);
     let mem = bench.filled(&[1; 64]);
-    let seen = Seen {
-        after: AtomicUsize::new(0),
-        value: crate::object::event::ContextQueue::progress(&*queue).clone(),
-    };
+    let seen = Arc::new(AtomicU64::new(0));
     bench.fake.stop();
     let first = sent(&queue, fill(&queue, &mem, 2), &[]);
     queue.flush();
@@ -107,14 +90,12 @@ fn callbacks_do_not_wait_for_later_commands() {
     let last = sent(&queue, read(&queue, &mem, 0, &mut bytes), &[]);
     queue.flush();
     std::thread::sleep(Duration::from_millis(10));
-    let look: crate::object::callback::EventFn = look;
-    let callback = Callback::new(look, (&raw const seen) as *mut c_void);
-    first.set_callback(0, callback).unwrap();
+    let (after, progress) = (seen.clone(), queue.progress.clone());
+    let look = move |_| after.store(progress.timeline.completed().unwrap(), Ordering::SeqCst);
+    on_event(&first, 0, look).unwrap();
     bench.fake.let_through(1);
-    eventually("the callback comes", || {
-        seen.after.load(Ordering::SeqCst) > 0
-    });
-    assert_eq!(seen.after.load(Ordering::SeqCst), 1);
+    eventually("the callback comes", || seen.load(Ordering::SeqCst) > 0);
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
     bench.fake.start();
     assert_eq!(last.wait(), 0);
     assert_eq!(bytes, [3; 64]);
@@ -126,13 +107,12 @@ fn a_map_that_fails_takes_no_other_along() {
         let bench = Bench::new(reach);
         let queue = bench.queue(OOO);
         let mem = bench.filled(&[1; 64]);
-        let user = Event::user(bench.context.clone());
-        let map = |flags, size, wait: &[Ref<Event>]| {
-            let target = &queue.target;
-            let (command, pointer) = map::map_buffer(target, &mem, flags, 0, size).unwrap();
+        let user = bench.user();
+        let map = |flags, size, wait: &[&Ref<Event>]| {
+            let (command, pointer) = map(&queue, &mem, flags, 0..size);
             (sent(&queue, command, wait), pointer)
         };
-        let (failing, pointer) = map(cl::CL_MAP_READ, 64, std::slice::from_ref(&user));
+        let (failing, pointer) = map(cl::CL_MAP_READ, 64, &[&user]);
         let (standing, same) = map(cl::CL_MAP_WRITE, 32, &[]);
         assert_eq!((standing.wait(), same), (0, pointer));
         user.set_user_status(-5).unwrap();
@@ -140,7 +120,7 @@ fn a_map_that_fails_takes_no_other_along() {
         assert_eq!(mem.map_count(), 1);
         // SAFETY: mapped for 32 bytes.
         unsafe { std::ptr::write_bytes(pointer as *mut u8, 7, 32) };
-        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
+        let command = unmap(&queue, &mem, pointer.cast());
         assert_eq!(sent(&queue, command, &[]).wait(), 0);
         assert_eq!(mem.map_count(), 0);
         let mut expected = [1; 64];
@@ -157,13 +137,10 @@ fn what_other_queues_have_done_is_made_visible() {
     let mem = bench.filled(&[1; 64]);
     let done = sent(&one, fill(&one, &mem, 2), &[]);
     one.flush();
-    let progress = crate::object::event::ContextQueue::progress(&*one).clone();
-    eventually("the fill is done", || {
-        progress.timeline.completed().unwrap() >= 1
-    });
+    eventually("the fill is done", || one.progress.timeline.has_reached(1));
     assert!(matches!(done.readiness(), Readiness::Recorded(_)));
     let before = bench.fake.waits();
-    sent(&two, fill(&two, &mem, 3), &[done]);
+    sent(&two, fill(&two, &mem, 3), &[&done]);
     assert_eq!(bench.fake.waits(), before + 1);
     assert_eq!(contents(&two, &mem), [3; 64]);
 }
@@ -186,8 +163,7 @@ fn memory_does_not_go_under_the_lock_of_the_arguments() {
     let program = program::with_source(&context, source.into());
     program.build(None, "", None).unwrap();
     let kernel = program.create_kernel("k").unwrap();
-    // SAFETY: no host pointer.
-    let mem = unsafe { Mem::buffer(&context, vec![], 0, 64, std::ptr::null_mut()) }.unwrap();
+    let mem = buffer_in(&context, 64);
     let data = Object::handle(&kernel);
     mem.add_destructor(Callback::new(set_argument, data));
     let handle = mem.publish();
@@ -209,27 +185,21 @@ fn memory_does_not_go_under_the_lock_of_the_arguments() {
     assert!(launch.join().unwrap());
 }
 
-unsafe extern "C" fn hold_up(_: *mut c_void, _: cl_int, data: *mut c_void) {
-    // SAFETY: the test passes a lock that outlives the callback.
-    drop(unsafe { &*(data as *const Mutex<()>) }.lock());
-}
-
 /// A barrier is over when the host's parts of what is before it are.
 #[test]
 fn barriers_wait_for_what_the_host_has_yet_to_do() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(OOO);
     let mem = bench.filled(&[5; 64]);
-    let gate = Mutex::new(());
+    let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock();
     // Keeps the host thread.
     let first = sent(&queue, fill(&queue, &mem, 7), &[]);
-    let data = &gate as *const Mutex<()> as *mut c_void;
-    let callback = Callback::new(hold_up as _, data);
-    first.set_callback(0, callback).unwrap();
+    let hold_up = gate.clone();
+    on_event(&first, 0, move |_| drop(hold_up.lock())).unwrap();
     let mut bytes = [0u8; 64];
     let command = read(&queue, &mem, 0, &mut bytes);
-    queue.enqueue(command, &[first], false, false).unwrap();
+    sent(&queue, command, &[&first]);
     let barrier = sent(&queue, sync::barrier(), &[]);
     queue.flush();
     std::thread::sleep(Duration::from_millis(20));

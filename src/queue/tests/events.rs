@@ -9,10 +9,10 @@ fn user_events_hold_commands_and_all_after_them() {
         let bench = Bench::new(Reach::Hidden);
         let (one, two) = (bench.queue(flags), bench.queue(flags));
         let mem = bench.filled(&[1; 64]);
-        let user = Event::user(bench.context.clone());
-        let first = sent(&one, fill(&one, &mem, 2), std::slice::from_ref(&user));
-        let second = sent(&two, fill(&two, &mem, 3), std::slice::from_ref(&first));
-        let third = sent(&one, fill(&one, &mem, 4), std::slice::from_ref(&second));
+        let user = bench.user();
+        let first = sent(&one, fill(&one, &mem, 2), &[&user]);
+        let second = sent(&two, fill(&two, &mem, 3), &[&first]);
+        let third = sent(&one, fill(&one, &mem, 4), &[&second]);
         let marker = sent(&one, sync::marker(), &[]);
         one.flush();
         two.flush();
@@ -34,9 +34,9 @@ fn failures_take_dependents_along() {
     let bench = Bench::new(Reach::Cached);
     let (one, two) = (bench.queue(0), bench.queue(0));
     let mem = bench.filled(&[1; 64]);
-    let user = Event::user(bench.context.clone());
-    let first = sent(&one, fill(&one, &mem, 2), std::slice::from_ref(&user));
-    let second = sent(&two, fill(&two, &mem, 3), std::slice::from_ref(&first));
+    let user = bench.user();
+    let first = sent(&one, fill(&one, &mem, 2), &[&user]);
+    let second = sent(&two, fill(&two, &mem, 3), &[&first]);
     let later = sent(&two, sync::marker(), &[]);
     user.set_user_status(-7).unwrap();
     assert_eq!(user.status(), -7);
@@ -45,7 +45,7 @@ fn failures_take_dependents_along() {
     assert_eq!(second.wait(), dependency);
     assert_eq!(later.wait(), 0);
     assert_eq!(code(event::wait_all(&[second.clone(), later])), dependency);
-    let late = sent(&two, fill(&two, &mem, 9), std::slice::from_ref(&second));
+    let late = sent(&two, fill(&two, &mem, 9), &[&second]);
     assert_eq!(late.status(), dependency);
     let mut bytes = [0u8; 4];
     let command = read(&two, &mem, 0, &mut bytes);
@@ -67,11 +67,11 @@ fn a_long_chain_of_held_commands_unwinds() {
     ];
     for (status, flags, length) in cases {
         let (one, two) = (bench.queue(0), bench.queue(flags));
-        let user = Event::user(bench.context.clone());
+        let user = bench.user();
         let mut last = user.clone();
         for n in 0..length {
             let queue = if n % 2 == 0 { &one } else { &two };
-            last = sent(queue, sync::marker(), &[last]);
+            last = sent(queue, sync::marker(), &[&last]);
         }
         user.set_user_status(status).unwrap();
         assert_eq!(last.wait() < 0, status < 0);
@@ -82,9 +82,9 @@ fn a_long_chain_of_held_commands_unwinds() {
 fn a_released_user_event_fails_those_that_wait() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(0);
-    let handle = Event::user(bench.context.clone()).publish();
+    let handle = bench.user().publish();
     let user = crate::handle::lookup::<Event>(handle).unwrap();
-    let waiting = sent(&queue, sync::marker(), std::slice::from_ref(&user));
+    let waiting = sent(&queue, sync::marker(), &[&user]);
     drop(user);
     event::release(handle).unwrap();
     assert!(waiting.wait() < 0);
@@ -95,9 +95,9 @@ fn held_commands_keep_a_released_queue() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(0);
     let mem = bench.filled(&[1; 16]);
-    let user = Event::user(bench.context.clone());
+    let user = bench.user();
     let handle = queue.publish();
-    let event = sent(&queue, fill(&queue, &mem, 2), std::slice::from_ref(&user));
+    let event = sent(&queue, fill(&queue, &mem, 2), &[&user]);
     drop(queue);
     crate::queue::release(handle).unwrap();
     user.set_user_status(0).unwrap();
@@ -110,35 +110,23 @@ fn held_commands_keep_a_released_queue() {
     });
 }
 
-unsafe extern "C" fn note(_: *mut c_void, status: cl_int, data: *mut c_void) {
-    // SAFETY: the tests pass a list that outlives the callback.
-    unsafe { &*(data as *const Mutex<Vec<cl_int>>) }
-        .lock()
-        .push(status);
-}
-
 #[test]
 fn callbacks_come_once_and_in_order() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(0);
     let mem = bench.buffer(64);
     let list: &'static Mutex<Vec<cl_int>> = Box::leak(Box::default());
-    let data = list as *const _ as *mut c_void;
+    let note = |status| list.lock().push(status);
     let wanted = [cl::CL_COMPLETE, cl::CL_RUNNING, cl::CL_SUBMITTED].map(|n| n as cl_int);
     for held in [false, true] {
         bench.fake.stop();
-        let user = Event::user(bench.context.clone());
-        let wait = if held { vec![user.clone()] } else { vec![] };
-        let event = sent(&queue, fill(&queue, &mem, 1), &wait);
+        let user = bench.user();
+        let wait: &[_] = if held { &[&user] } else { &[] };
+        let event = sent(&queue, fill(&queue, &mem, 1), wait);
         for kind in wanted {
-            event
-                .set_callback(kind, Callback::new(note as _, data))
-                .unwrap();
+            on_event(&event, kind, note).unwrap();
         }
-        assert_eq!(
-            code(event.set_callback(3, Callback::new(note as _, data))),
-            cl::CL_INVALID_VALUE
-        );
+        assert_eq!(code(on_event(&event, 3, note)), cl::CL_INVALID_VALUE);
         assert!(list.lock().is_empty());
         user.set_user_status(0).unwrap();
         queue.flush();
@@ -147,23 +135,13 @@ fn callbacks_come_once_and_in_order() {
         queue.finish().unwrap();
         eventually("complete", || list.lock().len() == 3);
         assert_eq!(std::mem::take(&mut *list.lock()), [2, 1, 0]);
-        event
-            .set_callback(0, Callback::new(note as _, data))
-            .unwrap();
+        on_event(&event, 0, note).unwrap();
         assert_eq!(std::mem::take(&mut *list.lock()), [0]);
     }
-    let user = Event::user(bench.context.clone());
-    user.set_callback(0, Callback::new(note as _, data))
-        .unwrap();
+    let user = bench.user();
+    on_event(&user, 0, note).unwrap();
     user.set_user_status(-3).unwrap();
     assert_eq!(std::mem::take(&mut *list.lock()), [-3]);
-}
-
-unsafe extern "C" fn finish(_: *mut c_void, _: cl_int, data: *mut c_void) {
-    // SAFETY: the test passes what outlives the callback.
-    let (queues, done) = unsafe { &*(data as *const ([Ref<Queue>; 2], AtomicBool)) };
-    queues.iter().for_each(|queue| queue.finish().unwrap());
-    done.store(true, Ordering::SeqCst);
 }
 
 /// As DPC++ does, whose callbacks free memory with clMemBlockingFreeINTEL.
@@ -171,22 +149,25 @@ unsafe extern "C" fn finish(_: *mut c_void, _: cl_int, data: *mut c_void) {
 fn callbacks_may_wait_for_later_commands() {
     let bench = Bench::new(Reach::Hidden);
     let queues = [bench.queue(0), bench.queue(OOO)];
-    let data: &'static ([Ref<Queue>; 2], AtomicBool) =
-        Box::leak(Box::new((queues.clone(), AtomicBool::new(false))));
+    let done = Arc::new(AtomicBool::new(false));
     let [queue, other] = &queues;
     let mem = bench.filled(&[0; 16]);
     let (mut here, mut there) = ([0; 16], [0; 16]);
     bench.fake.stop();
-    let user = Event::user(bench.context.clone());
-    let first = sent(queue, fill(queue, &mem, 7), std::slice::from_ref(&user));
-    let callback = Callback::new(finish as _, std::ptr::from_ref(data) as *mut c_void);
-    first.set_callback(0, callback).unwrap();
+    let user = bench.user();
+    let first = sent(queue, fill(queue, &mem, 7), &[&user]);
+    let (all, finished) = (queues.clone(), done.clone());
+    let finish = move |_| {
+        all.iter().for_each(|queue| queue.finish().unwrap());
+        finished.store(true, Ordering::SeqCst);
+    };
+    on_event(&first, 0, finish).unwrap();
     // Each has a part on the host, and waits for the event with the callback.
-    let second = sent(other, read(other, &mem, 0, &mut there), &[first]);
-    let third = sent(queue, read(queue, &mem, 0, &mut here), &[second]);
+    let second = sent(other, read(other, &mem, 0, &mut there), &[&first]);
+    let third = sent(queue, read(queue, &mem, 0, &mut here), &[&second]);
     user.set_user_status(0).unwrap();
     bench.fake.start();
-    eventually("the callback", || data.1.load(Ordering::SeqCst));
+    eventually("the callback", || done.load(Ordering::SeqCst));
     assert_eq!(third.wait(), 0);
     assert_eq!([here, there], [[7; 16]; 2]);
 }
@@ -198,27 +179,19 @@ fn out_of_order_follows_events_and_barriers() {
     let mem = bench.filled(&[0; 64]);
     // The fake device runs unordered operations last to first.
     bench.fake.stop();
-    queue
-        .enqueue(fill(&queue, &mem, 1), &[], false, false)
-        .unwrap();
+    enqueue(&queue, fill(&queue, &mem, 1));
     let last = sent(&queue, fill(&queue, &mem, 2), &[]);
     bench.fake.start();
     assert_ne!(contents(&queue, &mem)[0], 2);
     last.wait();
     queue.finish().unwrap();
     let first = sent(&queue, fill(&queue, &mem, 3), &[]);
-    queue
-        .enqueue(fill(&queue, &mem, 4), &[first], false, false)
-        .unwrap();
+    sent(&queue, fill(&queue, &mem, 4), &[&first]);
     queue.finish().unwrap();
     assert_eq!(contents(&queue, &mem), [4; 64]);
-    queue
-        .enqueue(fill(&queue, &mem, 5), &[], false, false)
-        .unwrap();
-    queue.enqueue(sync::barrier(), &[], false, false).unwrap();
-    queue
-        .enqueue(fill(&queue, &mem, 6), &[], false, false)
-        .unwrap();
+    enqueue(&queue, fill(&queue, &mem, 5));
+    enqueue(&queue, sync::barrier());
+    enqueue(&queue, fill(&queue, &mem, 6));
     queue.finish().unwrap();
     assert_eq!(contents(&queue, &mem), [6; 64]);
 }
@@ -228,17 +201,10 @@ fn held_barriers_hold_what_follows_out_of_order() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(OOO);
     let mem = bench.filled(&[0; 64]);
-    let user = Event::user(bench.context.clone());
-    queue
-        .enqueue(
-            fill(&queue, &mem, 1),
-            std::slice::from_ref(&user),
-            false,
-            false,
-        )
-        .unwrap();
+    let user = bench.user();
+    sent(&queue, fill(&queue, &mem, 1), &[&user]);
     let free = sent(&queue, sync::marker(), &[]);
-    queue.enqueue(sync::barrier(), &[], false, false).unwrap();
+    enqueue(&queue, sync::barrier());
     let after = sent(&queue, fill(&queue, &mem, 2), &[]);
     queue.flush();
     std::thread::sleep(Duration::from_millis(5));
@@ -263,8 +229,7 @@ fn callbacks_of_an_event_that_is_found_over_meanwhile_are_not_lost() {
     let busy = queue.state.lock();
     std::thread::scope(|scope| {
         let registers = scope.spawn(|| {
-            let callback = Callback::new(note as _, list as *const _ as *mut c_void);
-            event.set_callback(0, callback).unwrap();
+            on_event(&event, 0, |status| list.lock().push(status)).unwrap();
         });
         // It has been entered, and waits for the queue.
         std::thread::sleep(Duration::from_millis(50));
@@ -285,7 +250,7 @@ fn blocking_writes_are_over_for_what_comes_later() {
         let other = bench.filled(&[2; 64]);
         let before = bench.fake.submits();
         let command = write(&queue, &mem, 0, &[7; 64]);
-        queue.enqueue(command, &[], true, false).unwrap();
+        enqueue_blocking(&queue, command);
         assert_eq!(bench.fake.submits(), before, "nothing waits");
         let copy = buffer::copy(&queue.target, &mem, &other, 0, 0, 64).unwrap();
         sent(&queue, copy, &[]).wait();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::command::kernel::LaunchPlan;
+use crate::object::launch::Rules;
 
 fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
     KernelInterface {
@@ -12,27 +13,26 @@ fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
     }
 }
 
-fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> Box<KernelLaunch> {
-    Box::new(KernelLaunch {
-        code: bench
-            .fake
-            .load(crate::backend::MachineCode::Spirv(&[]), interface)
-            .unwrap(),
-        args: args.into(),
-        local_args: SmallVec::new(),
-        images: SmallVec::new(),
-        shows_rows: false,
-        bindings: Vec::new(),
-        buffers: SmallVec::new(),
-        globals: None,
-        kept: None,
-        printf: None,
-        touches_anything: false,
-        host_memory: false,
-        rules: Default::default(),
-        wide: false,
-        enqueues: None,
-    })
+fn launch(bench: &Bench, interface: &KernelInterface, args: &[u8]) -> Box<KernelLaunch> {
+    let code = crate::backend::MachineCode::Spirv(&[]);
+    let code = bench.fake.load(code, interface).unwrap();
+    let mut launch = KernelLaunch::new(code, Rules::default(), false);
+    launch.args[..args.len()].copy_from_slice(args);
+    launch
+}
+
+fn over(queue: &Ref<Queue>, launch: Box<KernelLaunch>, range: &NdRange<'_>) -> Command {
+    let plan = nd_range(&queue.target, launch, range, cl::CL_COMMAND_NDRANGE_KERNEL);
+    plan.and_then(LaunchPlan::make_pipelines).unwrap()
+}
+
+fn line(global: &[usize; 1]) -> NdRange<'_> {
+    NdRange {
+        dims: 1,
+        offset: None,
+        global: Some(global),
+        local: None,
+    }
 }
 
 #[test]
@@ -53,11 +53,7 @@ fn launches_are_cut_into_dispatches_that_know_their_place() {
         global: Some(&[20, 9]),
         local: Some(&[8, 4]),
     };
-    let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-    let command = nd_range(&queue.target, launch(&bench, &face, args), &range, kind)
-        .and_then(LaunchPlan::make_pipelines)
-        .unwrap();
-    queue.enqueue(command, &[], false, false).unwrap();
+    enqueue(&queue, over(&queue, launch(&bench, &face, &args), &range));
     queue.finish().unwrap();
     let expect = |local: [u32; 3], groups: [u32; 3], first: [u32; 3]| {
         let words = [
@@ -86,22 +82,10 @@ fn launches_are_cut_into_dispatches_that_know_their_place() {
         ]
     );
     // Nothing to do is done, with an event.
-    let range = NdRange {
-        dims: 1,
-        offset: None,
-        global: Some(&[0]),
-        local: None,
-    };
-    let command = nd_range(
-        &queue.target,
-        launch(&bench, &face, vec![0; 32]),
-        &range,
-        kind,
-    )
-    .and_then(LaunchPlan::make_pipelines)
-    .unwrap();
-    let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
-    assert_eq!((event.wait(), event.command_type), (0, kind));
+    let nothing = over(&queue, launch(&bench, &face, &[]), &line(&[0]));
+    let event = sent(&queue, nothing, &[]);
+    assert_eq!(event.wait(), 0);
+    assert_eq!(event.command_type, cl::CL_COMMAND_NDRANGE_KERNEL);
     assert!(bench.fake.launched().is_empty());
 }
 
@@ -113,22 +97,8 @@ fn arguments_that_do_not_fit_lie_in_a_buffer() {
     face.args_in_buffer = true;
     face.arg_buffer_size = 300;
     let args: Vec<u8> = (0..300u32).map(|n| n as u8).collect();
-    let range = NdRange {
-        dims: 1,
-        offset: None,
-        global: Some(&[4]),
-        local: None,
-    };
-    let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-    let command = nd_range(
-        &queue.target,
-        launch(&bench, &face, args.clone()),
-        &range,
-        kind,
-    )
-    .and_then(LaunchPlan::make_pipelines)
-    .unwrap();
-    queue.enqueue(command, &[], false, false).unwrap();
+    let command = over(&queue, launch(&bench, &face, &args), &line(&[4]));
+    enqueue(&queue, command);
     queue.finish().unwrap();
     let push = bench.fake.launched().remove(0).push;
     let address = u64::from_le_bytes(push.try_into().unwrap());
@@ -146,20 +116,10 @@ fn writes_after_a_barrier_read_what_it_waited_for() {
         let mem = bench.filled(&[1; 64]);
         let mut source = vec![2u8; 64];
         bench.fake.stop();
-        let mut kernel = launch(&bench, &interface(&[], 0), Vec::new());
+        let mut kernel = launch(&bench, &interface(&[], 0), &[]);
         kernel.host_memory = true;
-        let range = NdRange {
-            dims: 1,
-            offset: None,
-            global: Some(&[8]),
-            local: None,
-        };
-        let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-        let command = nd_range(&one.target, kernel, &range, kind)
-            .and_then(LaunchPlan::make_pipelines)
-            .unwrap();
-        let written = sent(&one, command, &[]);
-        sent(&two, sync::barrier(), &[written]);
+        let written = sent(&one, over(&one, kernel, &line(&[8])), &[]);
+        sent(&two, sync::barrier(), &[&written]);
         let event = sent(&two, write(&two, &mem, 0, &source), &[]);
         // In place of the kernel.
         source.fill(9);

@@ -8,41 +8,27 @@ fn maps() {
         let bench = Bench::new(reach);
         let queue = bench.queue(0);
         let mem = bench.filled(&(0..64).collect::<Vec<u8>>());
-        let (command, pointer) =
-            map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 8, 16).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
-        // SAFETY: mapped for 16 bytes.
-        let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 16) };
+        let seen = mapped(&queue, &mem, cl::CL_MAP_READ, 8..24);
         assert_eq!(seen, (8..24).collect::<Vec<u8>>());
         // An overlapping map lies at the same place.
         let flags = cl::CL_MAP_WRITE;
-        let (command, other) = map::map_buffer(&queue.target, &mem, flags, 10, 4).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
-        assert_eq!(other as usize, pointer as usize + 2);
+        let other = mapped(&queue, &mem, flags, 10..14);
+        assert_eq!(other.as_ptr() as usize, seen.as_ptr() as usize + 2);
         assert_eq!(mem.map_count(), 2);
         let again = map::map_buffer(&queue.target, &mem, flags, 13, 4);
-        assert_eq!(code(again.map(|_| ())), cl::CL_INVALID_OPERATION);
-        // SAFETY: mapped for 4 bytes.
-        unsafe { std::ptr::write_bytes(other as *mut u8, 99, 4) };
-        assert_eq!(
-            code(map::unmap(&queue.target, &mem, 5 as *mut c_void).map(|_| ())),
-            cl::CL_INVALID_VALUE
-        );
-        let command = map::unmap(&queue.target, &mem, other).unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
-        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
+        assert_eq!(code(again), cl::CL_INVALID_OPERATION);
+        other.fill(99);
+        let unmapped = map::unmap(&queue.target, &mem, 5 as *mut c_void);
+        assert_eq!(code(unmapped), cl::CL_INVALID_VALUE);
+        enqueue(&queue, unmap(&queue, &mem, other.as_ptr()));
+        enqueue(&queue, unmap(&queue, &mem, seen.as_ptr()));
         assert_eq!(mem.map_count(), 0);
         let mut expected: Vec<u8> = (0..64).collect();
         expected[10..14].fill(99);
         assert_eq!(contents(&queue, &mem), expected);
-        let flags = cl::CL_MAP_WRITE_INVALIDATE_REGION;
-        let (command, pointer) = map::map_buffer(&queue.target, &mem, flags, 0, 64).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
-        // SAFETY: mapped for 64 bytes.
-        unsafe { std::ptr::write_bytes(pointer as *mut u8, 1, 64) };
-        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
-        let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+        let all = mapped(&queue, &mem, cl::CL_MAP_WRITE_INVALIDATE_REGION, 0..64);
+        all.fill(1);
+        let event = sent(&queue, unmap(&queue, &mem, all.as_ptr()), &[]);
         assert_eq!(event.wait(), 0);
         assert_eq!(contents(&queue, &mem), [1; 64]);
     }
@@ -56,29 +42,17 @@ fn small_maps_of_idle_memory() {
         let queue = bench.queue(0);
         let mem = bench.filled(&(0..200).collect::<Vec<u8>>());
         let before = bench.fake.submits();
-        let (command, pointer) =
-            map::map_buffer(&queue.target, &mem, cl::CL_MAP_WRITE, 5, 150).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
-        // SAFETY: mapped for 150 bytes.
-        let seen = unsafe { std::slice::from_raw_parts_mut(pointer as *mut u8, 150) };
+        let seen = mapped(&queue, &mem, cl::CL_MAP_WRITE, 5..155);
         assert_eq!(seen, (5..155).collect::<Vec<u8>>());
         seen.fill(9);
-        let command = map::unmap(&queue.target, &mem, pointer).unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
+        enqueue(&queue, unmap(&queue, &mem, seen.as_ptr()));
         let mut expected: Vec<u8> = (0..200).collect();
         expected[5..155].fill(9);
         assert_eq!(contents(&queue, &mem), expected);
         assert_eq!(bench.fake.submits(), before, "{reach:?}");
         // After a command they are in its batch: one submission for both.
-        queue
-            .enqueue(fill(&queue, &mem, 3), &[], false, false)
-            .unwrap();
-        let (command, pointer) =
-            map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 0, 200).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
-        // SAFETY: mapped for 200 bytes.
-        let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 200) };
-        assert_eq!(seen, [3; 200]);
+        enqueue(&queue, fill(&queue, &mem, 3));
+        assert_eq!(mapped(&queue, &mem, cl::CL_MAP_READ, 0..200), [3; 200]);
         assert_eq!(bench.fake.submits(), before + 1, "{reach:?}");
     }
 }
@@ -92,19 +66,16 @@ fn blocking_maps_and_reads_submit_nothing() {
         let (one, two) = (bench.queue(flags), bench.queue(flags));
         let mem = bench.filled(&[0; 64]);
         let map = |queue: &Ref<Queue>, wait: &[Ref<Event>]| {
-            let (command, pointer) =
-                map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+            let (command, pointer) = map(queue, &mem, cl::CL_MAP_READ, 0..64);
             queue.enqueue(command, wait, true, true).unwrap();
             // SAFETY: mapped for 64 bytes.
             let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) }.to_vec();
-            let command = map::unmap(&queue.target, &mem, pointer).unwrap();
-            queue.enqueue(command, &[], false, false).unwrap();
+            enqueue(queue, unmap(queue, &mem, pointer.cast()));
             seen
         };
         for round in 1..5u8 {
             let before = bench.fake.submits();
-            let event = one.enqueue(fill(&one, &mem, round), &[], false, true);
-            let event = event.unwrap().unwrap();
+            let event = sent(&one, fill(&one, &mem, round), &[]);
             one.flush();
             let queue = if round % 2 == 0 { &one } else { &two };
             assert_eq!(map(queue, std::slice::from_ref(&event)), [round; 64]);
@@ -126,13 +97,10 @@ fn maps_of_new_queues_wait_for_left_writes() {
         let one = bench.queue(0);
         let mem = bench.filled(&[0; 64]);
         bench.fake.stop();
-        let filled = fill(&one, &mem, 1);
-        one.enqueue(filled, &[], false, false).unwrap();
-        let command = write(&one, &mem, 0, &[2; 64]);
-        one.enqueue(command, &[], true, false).unwrap();
+        enqueue(&one, fill(&one, &mem, 1));
+        enqueue_blocking(&one, write(&one, &mem, 0, &[2; 64]));
         let two = bench.queue(flags);
-        let (command, pointer) =
-            map::map_buffer(&two.target, &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
+        let (command, pointer) = map(&two, &mem, cl::CL_MAP_WRITE, 0..64);
         let mapped = sent(&two, command, &[]);
         two.flush();
         std::thread::sleep(Duration::from_millis(10));
@@ -182,40 +150,23 @@ fn maps_of_application_memory_derive_from_it() {
         let queue = bench.queue(0);
         let mut host = vec![3u8; 512];
         let base = host.as_mut_ptr();
+        let flags = cl::CL_MEM_USE_HOST_PTR;
         // SAFETY: the vector outlives the buffer's use.
-        let mem = unsafe {
-            Mem::buffer(
-                &bench.context,
-                vec![],
-                cl::CL_MEM_USE_HOST_PTR,
-                512,
-                base.cast(),
-            )
-        }
-        .unwrap();
+        let mem = unsafe { Mem::buffer(&bench.context, vec![], flags, 512, base.cast()) }.unwrap();
         let sub = Mem::sub_buffer(&mem, 0, 128, 64).unwrap();
         assert_eq!(sub.host_ptr() as usize, base as usize + 128);
-        queue
-            .enqueue(fill(&queue, &sub, 7), &[], false, false)
-            .unwrap();
-        let (command, pointer) = map::map_buffer(
-            &queue.target,
-            &sub,
-            cl::CL_MAP_READ | cl::CL_MAP_WRITE,
-            4,
-            8,
-        )
-        .unwrap();
+        enqueue(&queue, fill(&queue, &sub, 7));
+        let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
+        let (command, pointer) = map(&queue, &sub, flags, 4..12);
         assert_eq!(pointer as usize, base as usize + 132);
-        let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+        let event = sent(&queue, command, &[]);
         assert_eq!(event.wait(), 0);
         // SAFETY: mapped for 8 bytes, in the vector.
         unsafe {
             assert_eq!(*(pointer as *const u8), 7);
             *(pointer as *mut u8) = 8;
         }
-        let command = map::unmap(&queue.target, &sub, pointer).unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
+        enqueue(&queue, unmap(&queue, &sub, pointer.cast()));
         let mut expected = vec![3u8; 512];
         expected[128..192].fill(7);
         expected[132] = 8;
@@ -232,13 +183,12 @@ fn maps_last_until_their_unmap_may_be_done() {
         let (one, two) = (bench.queue(0), bench.queue(0));
         let mem = bench.filled(&[1; 64]);
         let other = bench.filled(&[0; 64]);
-        let user = Event::user(bench.context.clone());
+        let user = bench.user();
         bench.fake.stop();
-        let (command, pointer) =
-            map::map_buffer(&two.target, &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+        let (command, pointer) = map(&two, &mem, cl::CL_MAP_READ, 0..64);
         sent(&two, command, &[]);
-        let unmap = map::unmap(&one.target, &mem, pointer).unwrap();
-        let unmapped = sent(&one, unmap, std::slice::from_ref(&user));
+        let unmap = unmap(&one, &mem, pointer.cast());
+        let unmapped = sent(&one, unmap, &[&user]);
         // SAFETY: mapped for 64 bytes.
         let source = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) };
         let written = sent(&two, write(&two, &other, 0, source), &[]);
@@ -257,16 +207,13 @@ fn unmaps_are_of_maps_that_are_there() {
     let bench = Bench::new(Reach::Hidden);
     let queue = bench.queue(0);
     let mem = bench.filled(&[1; 64]);
-    let user = Event::user(bench.context.clone());
-    let (command, pointer) = map::map_buffer(&queue.target, &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
-    queue.enqueue(command, &[], true, false).unwrap();
-    // SAFETY: mapped for 64 bytes.
-    unsafe { std::ptr::write_bytes(pointer as *mut u8, 7, 64) };
-    let (command, again) = map::map_buffer(&queue.target, &mem, cl::CL_MAP_READ, 0, 64).unwrap();
-    assert_eq!(pointer, again);
-    let failed = sent(&queue, command, std::slice::from_ref(&user));
-    let unmap = map::unmap(&queue.target, &mem, pointer).unwrap();
-    let unmapped = sent(&queue, unmap, &[]);
+    let user = bench.user();
+    let bytes = mapped(&queue, &mem, cl::CL_MAP_WRITE, 0..64);
+    bytes.fill(7);
+    let (command, again) = map(&queue, &mem, cl::CL_MAP_READ, 0..64);
+    assert_eq!(bytes.as_ptr(), again.cast());
+    let failed = sent(&queue, command, &[&user]);
+    let unmapped = sent(&queue, unmap(&queue, &mem, bytes.as_ptr()), &[]);
     user.set_user_status(-1).unwrap();
     assert!(failed.wait() < 0);
     assert_eq!(unmapped.wait(), 0);
@@ -284,25 +231,21 @@ fn maps_that_fail_are_not_unmapped() {
     let orders = [[0, 1], [1, 0]];
     let failures = [[true, true], [false, true], [true, false]];
     for (order, fails) in orders.iter().flat_map(|o| failures.map(|f| (o, f))) {
-        let users = [(); 2].map(|()| Event::user(bench.context.clone()));
+        let users = [(); 2].map(|()| bench.user());
         let map = |user| {
-            let flags = cl::CL_MAP_READ;
-            let (command, pointer) = map::map_buffer(&two.target, &mem, flags, 0, 64).unwrap();
-            (sent(&two, command, std::slice::from_ref(user)), pointer)
+            let (command, pointer) = map(&two, &mem, cl::CL_MAP_READ, 0..64);
+            (sent(&two, command, &[user]), pointer)
         };
         let ((first, pointer), (second, again)) = (map(&users[0]), map(&users[1]));
         assert_eq!(pointer, again);
-        let unmap = map::unmap(&one.target, &mem, pointer).unwrap();
+        let unmap = unmap(&one, &mem, pointer.cast());
         let there = if fails[0] { &second } else { &first };
-        let unmapped = sent(&one, unmap, std::slice::from_ref(there));
+        let unmapped = sent(&one, unmap, &[there]);
         assert_eq!(mem.map_count(), 1);
-        let status = |fails: bool| if fails { -1 } else { 0 };
-        users[order[0]]
-            .set_user_status(status(fails[order[0]]))
-            .unwrap();
-        users[order[1]]
-            .set_user_status(status(fails[order[1]]))
-            .unwrap();
+        for &number in order {
+            let status = if fails[number] { -1 } else { 0 };
+            users[number].set_user_status(status).unwrap();
+        }
         assert_eq!(first.wait() < 0, fails[0]);
         assert_eq!(second.wait() < 0, fails[1]);
         assert_eq!(unmapped.wait() < 0, fails[0] && fails[1]);
@@ -318,29 +261,24 @@ fn unmaps_wait_for_their_own_maps() {
     let (one, two) = (bench.queue(0), bench.queue(OOO));
     let bytes: Vec<u8> = (1..=64).collect();
     let (mem, other) = (bench.filled(&bytes), bench.filled(&[0; 8]));
-    let (first, second) = (
-        Event::user(bench.context.clone()),
-        Event::user(bench.context.clone()),
-    );
-    let before = sent(&one, fill(&one, &other, 5), std::slice::from_ref(&first));
-    let map = |size| map::map_buffer(&two.target, &mem, cl::CL_MAP_WRITE, 0, size).unwrap();
-    let (command, pointer) = map(40);
-    let mapped = sent(&two, command, &[before.clone(), second.clone()]);
-    let unmap = map::unmap(&one.target, &mem, pointer).unwrap();
-    let unmapped = sent(&one, unmap, std::slice::from_ref(&mapped));
-    let (command, again) = map(64);
+    let (first, second) = (bench.user(), bench.user());
+    let before = sent(&one, fill(&one, &other, 5), &[&first]);
+    let (command, pointer) = map(&two, &mem, cl::CL_MAP_WRITE, 0..40);
+    let mapped = sent(&two, command, &[&before, &second]);
+    let unmapped = unmap(&one, &mem, pointer.cast());
+    let unmapped = sent(&one, unmapped, &[&mapped]);
+    let (command, again) = map(&two, &mem, cl::CL_MAP_WRITE, 0..64);
     assert_eq!(pointer, again);
     first.set_user_status(0).unwrap();
     assert_eq!(before.wait(), 0);
     second.set_user_status(0).unwrap();
     assert_eq!(mapped.wait(), 0);
-    let last = sent(&two, command, std::slice::from_ref(&unmapped));
+    let last = sent(&two, command, &[&unmapped]);
     assert_eq!((unmapped.wait(), last.wait()), (0, 0));
     // SAFETY: mapped for 64 bytes.
     let seen = unsafe { std::slice::from_raw_parts(again as *const u8, 64) };
     assert_eq!(seen, bytes);
-    let unmap = map::unmap(&one.target, &mem, again).unwrap();
-    assert_eq!(sent(&one, unmap, &[]).wait(), 0);
+    assert_eq!(sent(&one, unmap(&one, &mem, again.cast()), &[]).wait(), 0);
     assert_eq!(mem.map_count(), 0);
     assert_eq!(contents(&one, &mem), bytes);
 }

@@ -46,7 +46,7 @@ fn host_memory_within_a_replay() {
             );
             for round in 0..3 {
                 let zero = sent(&queue, fill(&queue, &c, 0), &[]);
-                let event = sent(&queue, replay(&all), &[zero]);
+                let event = sent(&queue, replay(&all), &[&zero]);
                 assert_eq!(event.wait(), 0, "{reach:?} {flags} {round}");
                 assert_eq!(contents(&queue, &c), [3; 64], "{reach:?} {flags} {round}");
                 assert_eq!(contents(&queue, &b), [8; 64]);
@@ -66,8 +66,8 @@ fn pending_replays() {
         let a = bench.filled(&[1; 16]);
         let all = replay_of(&queue, vec![fill(&queue, &a, 5), fill(&queue, &a, 6)]);
         for status in [-3, 0] {
-            let gate = Event::user(bench.context.clone());
-            let event = sent(&queue, replay(&all), std::slice::from_ref(&gate));
+            let gate = bench.user();
+            let event = sent(&queue, replay(&all), &[&gate]);
             assert!(event.status() > 0);
             gate.set_user_status(status).unwrap();
             let (code, byte) = match status {

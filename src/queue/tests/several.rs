@@ -26,12 +26,11 @@ impl Pair {
     }
 
     fn buffer(&self, size: usize) -> Ref<Mem> {
-        // SAFETY: no host pointer.
-        unsafe { Mem::buffer(&self.context, vec![], 0, size, std::ptr::null_mut()) }.unwrap()
+        buffer_in(&self.context, size)
     }
 
     fn go(&self, on: usize, command: Command) {
-        self.queues[on].enqueue(command, &[], false, false).unwrap();
+        enqueue(&self.queues[on], command);
     }
 
     fn finish(&self) {
@@ -136,8 +135,7 @@ fn sub_devices_share_their_memory() {
     let devices = vec![part.clone(), other.clone(), whole.clone(), within.clone()];
     let context = Context::new(devices, vec![], None).unwrap();
     assert_eq!(context.memories.count(), 2);
-    // SAFETY: no host pointer.
-    let buffer = unsafe { Mem::buffer(&context, vec![], 0, 64, std::ptr::null_mut()) }.unwrap();
+    let buffer = buffer_in(&context, 64);
     let at = |device: &Ref<Device>| buffer.device_address(device).unwrap();
     assert_eq!(at(&within), at(&whole));
     assert_eq!(at(&part), at(&whole));
@@ -168,7 +166,7 @@ fn shared_virtual_memory_is_at_one_address() {
             let queue = &pair.queues[usize::from(round) % 2];
             let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
             let command = svm::map(&queue.target, flags, at(8).cast(), 16).unwrap();
-            queue.enqueue(command, &[], true, false).unwrap();
+            enqueue_blocking(queue, command);
             // SAFETY: mapped.
             unsafe {
                 let expected = if round == 0 { 5 } else { 10 * round };
@@ -177,7 +175,7 @@ fn shared_virtual_memory_is_at_one_address() {
                 at(9).write(10 * (round + 1));
             }
             let command = svm::unmap(&queue.target, at(8).cast()).unwrap();
-            queue.enqueue(command, &[], false, false).unwrap();
+            enqueue(queue, command);
             queue.finish().unwrap();
         }
         let mut expected = [5; 1000];

@@ -9,16 +9,9 @@ fn fresh(bench: &Bench, size: usize) -> Arc<Allocation> {
 }
 
 fn memcpy(queue: &Queue, dst: usize, src: usize, size: usize) -> Command {
+    let (dst, src) = (dst as *mut c_void, src as *const c_void);
     // SAFETY: the tests keep both sides valid.
-    unsafe {
-        svm::svm_memcpy(
-            &queue.target,
-            dst as *mut c_void,
-            src as *const c_void,
-            size,
-        )
-    }
-    .unwrap()
+    unsafe { svm::svm_memcpy(&queue.target, dst, src, size) }.unwrap()
 }
 
 #[test]
@@ -30,10 +23,10 @@ fn maps_bring_the_bytes_and_take_them_back() {
         let at = |offset: usize| (one.address + offset) as *mut u8;
         // SAFETY: the allocation.
         let command = unsafe { svm::svm_fill(&queue.target, at(0).cast(), &[5], 64) }.unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
+        enqueue(&queue, command);
         let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
         let command = svm::map(&queue.target, flags, at(8).cast(), 16).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
+        enqueue_blocking(&queue, command);
         assert_eq!(one.mem.map_count(), 1);
         // SAFETY: mapped.
         unsafe {
@@ -42,14 +35,14 @@ fn maps_bring_the_bytes_and_take_them_back() {
             at(9).write(77);
         }
         let command = svm::unmap(&queue.target, at(8).cast()).unwrap();
-        queue.enqueue(command, &[], false, false).unwrap();
+        enqueue(&queue, command);
         assert_eq!(one.mem.map_count(), 0);
         let mut expected = [5; 64];
         expected[9] = 77;
         assert_eq!(contents(&queue, &one.mem), expected);
         // Not mapped: nothing to do.
         let command = svm::unmap(&queue.target, at(8).cast()).unwrap();
-        queue.enqueue(command, &[], true, false).unwrap();
+        enqueue_blocking(&queue, command);
         free(&bench.context, one.address);
         assert!(bench.context.allocations.find(one.address).is_none());
     }
@@ -76,7 +69,7 @@ fn copies_between_all_kinds_of_memory_keep_their_order() {
                 memcpy(&queue, a.address + 200, q + 100, 300),
                 memcpy(&queue, p, a.address, 1000),
             ] {
-                queue.enqueue(command, &[], false, false).unwrap();
+                enqueue(&queue, command);
             }
             queue.flush();
             bench.fake.start();
@@ -97,12 +90,9 @@ fn freeing_waits_for_its_turn() {
     let one = fresh(&bench, 64);
     let address = one.address;
     drop(one);
-    let gate = Event::user(bench.context.clone());
+    let gate = bench.user();
     let command = svm::free(&queue.target, vec![address], None).unwrap();
-    let event = queue
-        .enqueue(command, std::slice::from_ref(&gate), false, true)
-        .unwrap()
-        .unwrap();
+    let event = sent(&queue, command, &[&gate]);
     assert!(bench.context.allocations.find(address).is_some());
     gate.set_user_status(0).unwrap();
     assert_eq!(event.wait(), 0);
@@ -126,20 +116,13 @@ fn buffers_over_allocations_share_their_bytes() {
         let half = make(128, 128).unwrap();
         assert!(half.store.svm);
         assert_eq!(half.host_ptr() as usize, one.address + 128);
-        queue
-            .enqueue(fill(&queue, &one.mem, 1), &[], false, false)
-            .unwrap();
-        queue
-            .enqueue(fill(&queue, &half, 2), &[], false, false)
-            .unwrap();
+        enqueue(&queue, fill(&queue, &one.mem, 1));
+        enqueue(&queue, fill(&queue, &half, 2));
         let mut expected = [1; 256];
         expected[128..].fill(2);
         assert_eq!(contents(&queue, &one.mem), expected);
-        let (command, pointer) =
-            map::map_buffer(&queue.target, &half, cl::CL_MAP_READ, 4, 8).unwrap();
-        assert_eq!(pointer as usize, one.address + 132);
-        queue.enqueue(command, &[], true, false).unwrap();
-        // SAFETY: mapped.
-        assert_eq!(unsafe { (pointer as *const u8).read() }, 2);
+        let seen = mapped(&queue, &half, cl::CL_MAP_READ, 4..12);
+        assert_eq!(seen.as_ptr() as usize, one.address + 132);
+        assert_eq!(seen, [2; 8]);
     }
 }
