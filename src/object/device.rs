@@ -6,7 +6,7 @@
 use super::device_side;
 use super::external_handles::{memory_names, semaphore_names};
 use super::info::{
-    answer, name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
+    answer, name_version, name_versions, version, version_string, Info, InfoOut, Written,
 };
 use super::partition;
 use crate::backend::external::MemoryHandle;
@@ -500,67 +500,43 @@ impl Device {
 
     /// Queries of extensions, only where the extension is reported.
     fn query_extension(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        let features = &self.features;
-        match (param, self.caps().pci) {
-            (cl::CL_DEVICE_PCI_BUS_INFO_KHR, Some(pci)) => out.write(pci),
-            // CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, that of double, that of half.
-            (0x4231..=0x4233, _) => {
-                let [single, double, half] = self.features.float_atomic_capabilities();
-                out.write(match param {
-                    0x4231 => single,
-                    0x4232 => double,
-                    _ => half,
-                })
-            }
-            (0x4190..=0x4194, _) if self.features.usm => out.write(self.usm_capabilities(param)),
-            // CL_DEVICE_SUB_GROUP_SIZES_INTEL
-            (0x4108, _) if self.features.subgroups => {
-                let sizes = self.caps().subgroup_sizes.iter();
-                let sizes: Vec<usize> = sizes.map(|&size| size as usize).collect();
-                out.write(sizes.as_slice())
-            }
-            (cl::CL_DEVICE_SEMAPHORE_TYPES_KHR, _) => {
-                out.write(features::SEMAPHORE_TYPES.as_slice())
-            }
-            (cl::CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR, _)
-                if features.shares_memory() =>
-            {
-                out.write(memory_names(&self.caps().memory_imports).as_slice())
-            }
-            (cl::CL_DEVICE_EXTERNAL_MEMORY_IMPORT_ASSUME_LINEAR_IMAGES_HANDLE_TYPES_KHR, _)
-                if features.shares_memory() =>
-            {
-                let mut kinds = self.caps().memory_imports.clone();
+        let (caps, features) = (self.caps(), &self.features);
+        let [single, double, half] = features.float_atomic_capabilities();
+        let (memory, semaphores) = (features.shares_memory(), features.shares_semaphores());
+        answer! { param, out;
+            CL_DEVICE_PCI_BUS_INFO_KHR if caps.pci.is_some() => caps.pci.unwrap_or_default(),
+            CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT => single,
+            CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT => double,
+            CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES_EXT => half,
+            CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL | CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL
+            | CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
+            | CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
+            | CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL if features.usm
+                => self.usm_capabilities(param),
+            CL_DEVICE_SUB_GROUP_SIZES_INTEL if features.subgroups
+                => caps.subgroup_sizes.iter().map(|size| *size as usize).collect::<Vec<_>>(),
+            CL_DEVICE_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES,
+            CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR if memory
+                => memory_names(&caps.memory_imports),
+            CL_DEVICE_EXTERNAL_MEMORY_IMPORT_ASSUME_LINEAR_IMAGES_HANDLE_TYPES_KHR if memory => {
+                let mut kinds = caps.memory_imports.clone();
                 kinds.retain(|kind| *kind == MemoryHandle::DmaBuf);
-                out.write(memory_names(&kinds).as_slice())
-            }
-            (cl::CL_DEVICE_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR, _)
-                if features.shares_semaphores() =>
-            {
-                out.write(semaphore_names(&self.caps().semaphore_imports).as_slice())
-            }
-            (cl::CL_DEVICE_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR, _)
-                if features.shares_semaphores() =>
-            {
-                out.write(semaphore_names(&self.caps().semaphore_exports).as_slice())
-            }
-            (cl::CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, _) => {
-                out.write(features::COMMAND_BUFFER_CAPABILITIES)
-            }
-            (cl::CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, _) => {
-                out.write(cl::cl_bitfield::default())
-            }
-            (cl::CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR, _) => out
-                .write(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE),
+                memory_names(&kinds)
+            },
+            CL_DEVICE_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR if semaphores
+                => semaphore_names(&caps.semaphore_imports),
+            CL_DEVICE_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR if semaphores
+                => semaphore_names(&caps.semaphore_exports),
+            CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR => features::COMMAND_BUFFER_CAPABILITIES,
+            CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR => cl::cl_bitfield::default(),
+            CL_DEVICE_COMMAND_BUFFER_SUPPORTED_QUEUE_PROPERTIES_KHR
+                => cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE,
             // Queues of one root device wait for one another there; others by way of the host.
-            (cl::CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR, _) => out.write(1 as cl_uint),
-            (cl::CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR, _) => out.write(self.root_handle()),
-            (cl::CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR, _) => {
-                out.write(features::UPDATABLE_FIELDS)
-            }
+            CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR => 1 as cl_uint,
+            CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR => self.root_handle(),
+            CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR => features::UPDATABLE_FIELDS,
             // A version number has no room for 2021, which programs ask for by -cl-std=CLC++2021.
-            (cl::CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT, _) => out.write(version(1, 0, 0)),
-            _ => unknown(param),
+            CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT => version(1, 0, 0),
         }
     }
 }

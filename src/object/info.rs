@@ -18,14 +18,13 @@
 //! }
 //! ```
 
-use crate::cl::{
-    cl_device_pci_bus_info_khr, cl_image_format, cl_name_version, cl_uint, CL_INVALID_VALUE,
-};
+use crate::cl::{cl_image_format, cl_name_version, cl_uint, CL_INVALID_VALUE};
 use crate::error::{err, ClResult};
 use crate::features::{Versioned, VENDOR_SUFFIX};
 use crate::handle::{Body, Object, Ref};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
+use std::ptr::null_mut;
 
 /// An object that answers `clGet*Info`. Queries with more inputs (build info, argument info, ...) are plain methods of
 /// the same shape.
@@ -56,7 +55,12 @@ impl<'a> InfoOut<'a> {
 
     /// Answers with a value.
     pub fn write(self, value: impl InfoValue) -> ClResult<Written> {
-        let size = value.size();
+        let mut count = Sink {
+            buffer: &mut [],
+            at: 0,
+        };
+        value.put(&mut count);
+        let size = count.at;
         if let Some(size_ret) = self.size_ret {
             size_ret.write(size);
         }
@@ -95,7 +99,7 @@ macro_rules! answer {
 }
 pub(crate) use answer;
 
-/// Takes the bytes of a value in order. What does not fit is dropped; [`InfoOut::write`] has checked the size.
+/// Takes and counts the bytes of a value, in order. What does not fit is dropped.
 pub struct Sink<'a> {
     buffer: &'a mut [MaybeUninit<u8>],
     at: usize,
@@ -114,34 +118,14 @@ impl Sink<'_> {
 
 /// A value with the C representation that the specification gives for an answer.
 pub trait InfoValue {
-    /// Returns the size in bytes.
-    fn size(&self) -> usize;
-    /// Appends exactly `size()` bytes to the sink.
+    /// Appends the bytes to the sink.
     fn put(&self, sink: &mut Sink<'_>);
-}
-
-/// A value that may stand in a list: all values of the type have one size.
-pub trait InfoItem {
-    /// Size in bytes of every value of the type.
-    const SIZE: usize;
-    /// Appends exactly `SIZE` bytes.
-    fn put_item(&self, sink: &mut Sink<'_>);
-}
-
-impl<T: InfoItem> InfoValue for T {
-    fn size(&self) -> usize {
-        T::SIZE
-    }
-    fn put(&self, sink: &mut Sink<'_>) {
-        self.put_item(sink);
-    }
 }
 
 macro_rules! scalars {
     ($($type:ty)*) => { $(
-        impl InfoItem for $type {
-            const SIZE: usize = size_of::<$type>();
-            fn put_item(&self, sink: &mut Sink<'_>) {
+        impl InfoValue for $type {
+            fn put(&self, sink: &mut Sink<'_>) {
                 sink.bytes(&self.to_ne_bytes());
             }
         }
@@ -151,132 +135,87 @@ macro_rules! scalars {
 scalars! { u8 i8 u16 i16 u32 i32 u64 i64 usize isize }
 
 /// As cl_bool.
-impl InfoItem for bool {
-    const SIZE: usize = 4;
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        cl_uint::from(*self).put_item(sink);
+impl InfoValue for bool {
+    fn put(&self, sink: &mut Sink<'_>) {
+        cl_uint::from(*self).put(sink);
     }
 }
 
-impl InfoItem for *mut c_void {
-    const SIZE: usize = size_of::<usize>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        (*self as usize).put_item(sink);
+impl InfoValue for *mut c_void {
+    fn put(&self, sink: &mut Sink<'_>) {
+        (*self as usize).put(sink);
     }
 }
 
-impl InfoItem for *const c_void {
-    const SIZE: usize = size_of::<usize>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        (*self as usize).put_item(sink);
+impl InfoValue for *const c_void {
+    fn put(&self, sink: &mut Sink<'_>) {
+        (*self as usize).put(sink);
     }
 }
 
 /// As its handle; the application gets no reference.
-impl<T: Body> InfoItem for Ref<T> {
-    const SIZE: usize = size_of::<usize>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        Object::handle(self).put_item(sink);
+impl<T: Body> InfoValue for Ref<T> {
+    fn put(&self, sink: &mut Sink<'_>) {
+        Object::handle(self).put(sink);
     }
 }
 
 /// As its handle, or NULL.
-impl<T: Body> InfoItem for Option<Ref<T>> {
-    const SIZE: usize = size_of::<usize>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        match self {
-            Some(object) => object.put_item(sink),
-            None => 0usize.put_item(sink),
-        }
-    }
-}
-
-impl InfoItem for cl_name_version {
-    const SIZE: usize = size_of::<Self>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        self.version.put_item(sink);
-        for byte in &self.name {
-            byte.put_item(sink);
-        }
-    }
-}
-
-impl InfoItem for cl_image_format {
-    const SIZE: usize = size_of::<Self>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        self.image_channel_order.put_item(sink);
-        self.image_channel_data_type.put_item(sink);
-    }
-}
-
-impl InfoItem for cl_device_pci_bus_info_khr {
-    const SIZE: usize = size_of::<Self>();
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        [
-            self.pci_domain,
-            self.pci_bus,
-            self.pci_device,
-            self.pci_function,
-        ]
-        .put_item(sink);
-    }
-}
-
-impl<T: InfoItem, const N: usize> InfoItem for [T; N] {
-    const SIZE: usize = T::SIZE * N;
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        for item in self {
-            item.put_item(sink);
-        }
-    }
-}
-
-impl<T: InfoItem> InfoItem for &T {
-    const SIZE: usize = T::SIZE;
-    fn put_item(&self, sink: &mut Sink<'_>) {
-        T::put_item(self, sink);
-    }
-}
-
-impl<T: InfoItem> InfoValue for &[T] {
-    fn size(&self) -> usize {
-        T::SIZE * self.len()
-    }
+impl<T: Body> InfoValue for Option<Ref<T>> {
     fn put(&self, sink: &mut Sink<'_>) {
-        for item in *self {
-            item.put_item(sink);
-        }
+        self.as_ref().map_or(null_mut(), Object::handle).put(sink);
+    }
+}
+
+impl InfoValue for cl_name_version {
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.version.put(sink);
+        self.name.put(sink);
+    }
+}
+
+impl InfoValue for cl_image_format {
+    fn put(&self, sink: &mut Sink<'_>) {
+        [self.image_channel_order, self.image_channel_data_type].put(sink);
+    }
+}
+
+impl<T: InfoValue> InfoValue for [T] {
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.iter().for_each(|item| item.put(sink));
     }
 }
 
 /// With a NUL at the end.
-impl InfoValue for &str {
-    fn size(&self) -> usize {
-        self.len() + 1
-    }
+impl InfoValue for str {
     fn put(&self, sink: &mut Sink<'_>) {
         sink.bytes(self.as_bytes());
         sink.bytes(&[0]);
     }
 }
 
-macro_rules! as_borrowed {
-    ($([$($parameters:tt)*] $owned:ty => $borrow:ident;)*) => { $(
-        impl<$($parameters)*> InfoValue for $owned {
-            fn size(&self) -> usize {
-                self.$borrow().size()
-            }
-            fn put(&self, sink: &mut Sink<'_>) {
-                self.$borrow().put(sink);
-            }
-        }
-    )* };
+impl<T: InfoValue, const N: usize> InfoValue for [T; N] {
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_slice().put(sink);
+    }
 }
-as_borrowed! {
-    [T: InfoItem] Vec<T> => as_slice;
-    [T: InfoItem] &Vec<T> => as_slice;
-    [] String => as_str;
-    [] &String => as_str;
+
+impl<T: InfoValue> InfoValue for Vec<T> {
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_slice().put(sink);
+    }
+}
+
+impl InfoValue for String {
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_str().put(sink);
+    }
+}
+
+impl<T: InfoValue + ?Sized> InfoValue for &T {
+    fn put(&self, sink: &mut Sink<'_>) {
+        T::put(self, sink);
+    }
 }
 
 /// Returns a name with its version, as the `*_WITH_VERSION` queries list them. Names longer than 63
@@ -309,23 +248,18 @@ pub fn name_versions(list: &[Versioned]) -> Vec<cl_name_version> {
         .collect()
 }
 
-/// Runs a query into a fresh vector: for tests and for callers inside the runtime.
-pub fn to_bytes(query: impl Fn(InfoOut<'_>) -> ClResult<Written>) -> ClResult<Vec<u8>> {
-    let mut size = MaybeUninit::new(0);
-    query(InfoOut::new(None, Some(&mut size)))?;
-    // SAFETY: initialised above.
-    let mut bytes = vec![MaybeUninit::new(0); unsafe { size.assume_init() }];
-    query(InfoOut::new(Some(&mut bytes), None))?;
-    // SAFETY: every byte was initialised when the vector was made.
-    Ok(bytes
-        .into_iter()
-        .map(|b| unsafe { b.assume_init() })
-        .collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn to_bytes(query: impl Fn(InfoOut<'_>) -> ClResult<Written>) -> ClResult<Vec<u8>> {
+        let (mut size, mut bytes) = (MaybeUninit::new(0), [MaybeUninit::new(0); 100]);
+        query(InfoOut::new(Some(&mut bytes), Some(&mut size)))?;
+        // SAFETY: initialised above.
+        let written = bytes.map(|byte| unsafe { byte.assume_init() });
+        // SAFETY: initialised above.
+        Ok(written[..unsafe { size.assume_init() }].to_vec())
+    }
 
     #[test]
     fn size_rules() {

@@ -114,12 +114,12 @@ impl Info for Platform {
             CL_PLATFORM_NUMERIC_VERSION => version(VERSION.0, VERSION.1, 0),
             CL_PLATFORM_COMMAND_BUFFER_CAPABILITIES_KHR => features::PLATFORM_COMMAND_BUFFERS,
             CL_PLATFORM_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR =>
-                memory_names(&self.common(|caps| &caps.memory_imports)).as_slice(),
+                memory_names(&self.common(|caps| &caps.memory_imports)),
             CL_PLATFORM_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR =>
-                semaphore_names(&self.common(|caps| &caps.semaphore_imports)).as_slice(),
+                semaphore_names(&self.common(|caps| &caps.semaphore_imports)),
             CL_PLATFORM_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR =>
-                semaphore_names(&self.common(|caps| &caps.semaphore_exports)).as_slice(),
-            CL_PLATFORM_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES.as_slice(),
+                semaphore_names(&self.common(|caps| &caps.semaphore_exports)),
+            CL_PLATFORM_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES,
             CL_PLATFORM_NAME => "Pumice",
             CL_PLATFORM_VENDOR => "Pumice",
             CL_PLATFORM_EXTENSIONS => features::names(&self.extensions()),
