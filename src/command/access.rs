@@ -39,7 +39,11 @@ impl Work {
             (false, false) => SourceCopy::Host,
         };
         match self {
-            Self::Write { host, .. } | Self::WriteImage { host, .. } => of(host),
+            Self::Transfer { host, write, .. } | Self::TransferImage { host, write, .. }
+                if *write =>
+            {
+                of(host)
+            }
             // The shadow, unless the device reads that itself. Where there are several memories it does not, though commands
             // of the processor may write there.
             Self::Unmap { mem, mapping } if mapping.copies_out() => {
@@ -70,9 +74,12 @@ impl Work {
     /// although the caller waits for it.
     pub fn is_hidden(&self) -> bool {
         match self {
-            Self::Write { mem, host, .. } | Self::WriteImage { mem, host, .. } => {
-                mem.host_range().is_none() && host.visible.is_none()
+            Self::Transfer {
+                mem, host, write, ..
             }
+            | Self::TransferImage {
+                mem, host, write, ..
+            } => *write && mem.host_range().is_none() && host.visible.is_none(),
             _ => false,
         }
     }
@@ -82,32 +89,23 @@ impl Work {
         let mut ranges = Ranges::new();
         let add = |ranges: &mut Ranges, mem: &Ref<Mem>| ranges.extend(mem.host_range());
         match self {
-            Self::Read { mem, host, region }
-            | Self::ReadImage {
-                mem,
-                host,
-                rows: region,
-                ..
-            } => {
-                add(&mut ranges, mem);
-                ranges.push(host.written_range(region));
+            Self::Transfer {
+                mem, host, region, ..
             }
-            Self::Write { mem, host, region }
-            | Self::WriteImage {
+            | Self::TransferImage {
                 mem,
                 host,
                 rows: region,
                 ..
             } => {
                 add(&mut ranges, mem);
-                ranges.push(host.read_range(region));
+                ranges.push(host.range(region));
             }
             Self::Copy { src, dst, .. } | Self::CopyImage { src, dst, .. } => {
                 add(&mut ranges, src);
                 add(&mut ranges, dst);
             }
-            Self::ImageToBuffer { image, buffer, .. }
-            | Self::BufferToImage { image, buffer, .. } => {
+            Self::CopyTexels { image, buffer, .. } => {
                 add(&mut ranges, image);
                 add(&mut ranges, buffer);
             }

@@ -17,7 +17,7 @@ fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
     Ok(())
 }
 
-/// Creates a transfer of a region between an object and memory of the host. Put in place, as [`HostSide::of`] says.
+/// Creates a transfer of a region from an object to memory of the host, or back. Put in place, as [`HostSide::of`] says.
 #[inline(always)]
 fn transfer(
     target: &QueueTarget,
@@ -35,15 +35,16 @@ fn transfer(
     if region.bytes == 0 {
         return Ok(Command::new(kind, Work::Marker));
     }
-    let base = pointer as usize;
-    let work = if write {
-        let host = HostSide::source(target, base, &region);
-        Work::Write { mem, host, region }
-    } else {
-        let host = HostSide::destination(target, base, &region);
-        Work::Read { mem, host, region }
-    };
-    Ok(Command::new(kind, work))
+    let host = HostSide::of(target, pointer as usize, &region);
+    Ok(Command::new(
+        kind,
+        Work::Transfer {
+            mem,
+            host,
+            region,
+            write,
+        },
+    ))
 }
 
 /// Implements clEnqueueReadBuffer.
@@ -83,7 +84,7 @@ pub unsafe fn write(
 ) -> ClResult<Command> {
     target.check_buffer(&mem)?;
     check_range(&mem, offset, size)?;
-    let region = BufferCopy::linear(0, offset as u64, size as u64);
+    let region = BufferCopy::linear(offset as u64, 0, size as u64);
     transfer(
         target,
         mem,
@@ -147,7 +148,7 @@ pub unsafe fn write_rect(
     rect: &Rect,
     pointer: *const c_void,
 ) -> ClResult<Command> {
-    let region = rect_region(target, mem, rect)?.reversed();
+    let region = rect_region(target, mem, rect)?;
     transfer(
         target,
         mem.clone(),

@@ -49,9 +49,14 @@ impl Work {
             let total = volume(size, image.image()?.element());
             Ok(Part::Bytes(offset..offset + total))
         };
+        let transferred = |write: &bool| match write {
+            false => Touch::Read,
+            true => Touch::Overwrite,
+        };
         match self {
-            Self::Read { mem, region, .. } => each(mem, &source(region), Touch::Read),
-            Self::Write { mem, region, .. } => each(mem, &destination(region), Touch::Overwrite),
+            Self::Transfer {
+                mem, region, write, ..
+            } => each(mem, &source(region), transferred(write)),
             Self::Copy { src, dst, region } => {
                 each(src, &source(region), Touch::Read)?;
                 each(dst, &destination(region), Touch::Overwrite)
@@ -63,31 +68,29 @@ impl Work {
                 &Part::Bytes(*offset..*offset + *size),
                 Touch::Overwrite,
             ),
-            Self::ReadImage { mem, at, .. } => each(mem, &Part::Box(*at), Touch::Read),
-            Self::WriteImage { mem, at, .. } | Self::FillImage { mem, at, .. } => {
-                each(mem, &Part::Box(*at), Touch::Overwrite)
+            Self::TransferImage { mem, at, write, .. } => {
+                each(mem, &Part::Box(*at), transferred(write))
             }
+            Self::FillImage { mem, at, .. } => each(mem, &Part::Box(*at), Touch::Overwrite),
             Self::CopyImage { src, dst, from, to } => {
                 each(src, &Part::Box(*from), Touch::Read)?;
                 each(dst, &Part::Box(*to), Touch::Overwrite)
             }
-            Self::ImageToBuffer {
+            Self::CopyTexels {
                 image,
                 at,
                 buffer,
                 offset,
+                to_image,
             } => {
-                each(image, &Part::Box(*at), Touch::Read)?;
-                each(buffer, &packed(image, at.size, *offset)?, Touch::Overwrite)
-            }
-            Self::BufferToImage {
-                image,
-                at,
-                buffer,
-                offset,
-            } => {
-                each(buffer, &packed(image, at.size, *offset)?, Touch::Read)?;
-                each(image, &Part::Box(*at), Touch::Overwrite)
+                let texels = (image, Part::Box(*at));
+                let bytes = (buffer, packed(image, at.size, *offset)?);
+                let (src, dst) = match to_image {
+                    false => (texels, bytes),
+                    true => (bytes, texels),
+                };
+                each(src.0, &src.1, Touch::Read)?;
+                each(dst.0, &dst.1, Touch::Overwrite)
             }
             Self::Map { mem, mapping } if mapping.copies_in() => {
                 each(mem, &mapped(mapping), Touch::Read)

@@ -52,9 +52,11 @@ impl HandOver {
         }
         let region = BufferCopy::linear(0, 0, mem.size as u64);
         let (mem, host) = (mem.clone(), HostSide::private(base));
-        let work = match self.acquire {
-            true => Work::Write { mem, host, region },
-            false => Work::Read { mem, host, region },
+        let work = Work::Transfer {
+            mem,
+            host,
+            region,
+            write: self.acquire,
         };
         Ok(Command::new(self.kind(), work))
     }

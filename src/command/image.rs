@@ -130,30 +130,22 @@ fn transfer(
         return invalid("the host pointer is null");
     }
     check_host(mem, !write, write)?;
-    let host = HostSide::destination(target, pointer as usize, &rows).by_host();
+    let host = HostSide::of(target, pointer as usize, &rows).by_host();
+    let kind = match write {
+        true => cl::CL_COMMAND_WRITE_IMAGE,
+        false => cl::CL_COMMAND_READ_IMAGE,
+    };
     let mem = mem.clone();
-    Ok(if write {
-        let rows = rows.reversed();
-        Command::new(
-            cl::CL_COMMAND_WRITE_IMAGE,
-            Work::WriteImage {
-                mem,
-                at,
-                host,
-                rows,
-            },
-        )
-    } else {
-        Command::new(
-            cl::CL_COMMAND_READ_IMAGE,
-            Work::ReadImage {
-                mem,
-                at,
-                host,
-                rows,
-            },
-        )
-    })
+    Ok(Command::new(
+        kind,
+        Work::TransferImage {
+            mem,
+            at,
+            host,
+            rows,
+            write,
+        },
+    ))
 }
 
 /// Returns the transfer of all of an image from packed rows in memory of the host of ours, or to them.
@@ -171,19 +163,12 @@ pub fn whole(
     };
     let rows = rows(image, &at, 0, 0)?;
     let (mem, host) = (mem.clone(), HostSide::private(base));
-    let work = match write {
-        true => Work::WriteImage {
-            mem,
-            at,
-            host,
-            rows: rows.reversed(),
-        },
-        false => Work::ReadImage {
-            mem,
-            at,
-            host,
-            rows,
-        },
+    let work = Work::TransferImage {
+        mem,
+        at,
+        host,
+        rows,
+        write,
     };
     Ok(Command::new(kind, work))
 }
@@ -288,11 +273,12 @@ pub fn copy_to_buffer(
     dst.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_IMAGE_TO_BUFFER,
-        work: Work::ImageToBuffer {
+        work: Work::CopyTexels {
             image: src.clone(),
             at,
             buffer: dst.clone(),
             offset: offset as u64,
+            to_image: false,
         },
     })
 }
@@ -311,11 +297,12 @@ pub fn copy_from_buffer(
     dst.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_BUFFER_TO_IMAGE,
-        work: Work::BufferToImage {
+        work: Work::CopyTexels {
             image: dst.clone(),
             at,
             buffer: src.clone(),
             offset: offset as u64,
+            to_image: true,
         },
     })
 }

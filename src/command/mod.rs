@@ -116,14 +116,15 @@ pub struct HostSide {
 }
 
 impl HostSide {
-    /// Describes memory that the application names in a command for this queue, which accesses so many bytes from `base` on.
+    /// Describes memory that the application names in a command for this queue, which accesses the destination of a region
+    /// from `base` on.
     #[inline(always)]
-    fn of(target: &QueueTarget, base: usize, size: impl FnOnce() -> u64) -> Self {
+    pub fn of(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         // Written out here, where it is put into a command: parts of what comes back through memory would be waited for.
         if !target.context.has_host_backing() {
             return Self::private(base);
         }
-        Self::of_backing(target, base, size())
+        Self::of_backing(target, base, region.dst_offset + region.dst_span())
     }
 
     /// Describes memory of the host that no device reaches.
@@ -151,27 +152,10 @@ impl HostSide {
         }
     }
 
-    /// Returns the side that a region is read from.
-    #[inline]
-    pub fn source(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
-        Self::of(target, base, || region.src_offset + region.src_span())
-    }
-
-    /// Returns the side that a region is written to.
-    #[inline]
-    pub fn destination(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
-        Self::of(target, base, || region.dst_offset + region.dst_span())
-    }
-
-    /// Returns the addresses that a region is read from.
-    pub fn read_range(&self, region: &BufferCopy) -> Range<usize> {
-        let first = self.base.wrapping_add(region.src_offset as usize);
-        first..first.wrapping_add(region.src_span() as usize)
-    }
-
-    /// Returns the addresses that a region is written to.
-    pub fn written_range(&self, region: &BufferCopy) -> Range<usize> {
-        self.read_range(&region.reversed())
+    /// Returns the addresses of the destination of a region.
+    pub fn range(&self, region: &BufferCopy) -> Range<usize> {
+        let first = self.base.wrapping_add(region.dst_offset as usize);
+        first..first.wrapping_add(region.dst_span() as usize)
     }
 
     /// Returns the same side without the device's view of it, so that the host copies: rows of an
@@ -187,17 +171,12 @@ impl HostSide {
 /// The work of a command.
 #[allow(missing_docs)]
 pub enum Work {
-    /// Device memory to host memory. The source of the region counts from the start of the object.
-    Read {
+    /// Device memory (the source of the region, from the start of the object) to host memory, or back.
+    Transfer {
         mem: Ref<Mem>,
         host: HostSide,
         region: BufferCopy,
-    },
-    /// Host memory to device memory. The destination of the region counts from the start of the object.
-    Write {
-        mem: Ref<Mem>,
-        host: HostSide,
-        region: BufferCopy,
+        write: bool,
     },
     /// Device memory to device memory.
     Copy {
@@ -212,21 +191,14 @@ pub enum Work {
         size: u64,
         pattern: SmallVec<[u8; 16]>,
     },
-    /// Image to host memory.
-    ReadImage {
+    /// Image to host memory, or back.
+    TransferImage {
         mem: Ref<Mem>,
         at: ImageRegion,
         host: HostSide,
         /// Packed as source, in host memory as destination.
         rows: BufferCopy,
-    },
-    /// Host memory to image.
-    WriteImage {
-        mem: Ref<Mem>,
-        at: ImageRegion,
-        host: HostSide,
-        /// In host memory as source, packed as destination.
-        rows: BufferCopy,
+        write: bool,
     },
     /// Image to image, boxes of one size.
     CopyImage {
@@ -235,19 +207,13 @@ pub enum Work {
         from: ImageRegion,
         to: ImageRegion,
     },
-    /// Image to packed bytes of a buffer.
-    ImageToBuffer {
+    /// Image to packed bytes of a buffer, or back.
+    CopyTexels {
         image: Ref<Mem>,
         at: ImageRegion,
         buffer: Ref<Mem>,
         offset: u64,
-    },
-    /// Packed bytes of a buffer to image.
-    BufferToImage {
-        image: Ref<Mem>,
-        at: ImageRegion,
-        buffer: Ref<Mem>,
-        offset: u64,
+        to_image: bool,
     },
     /// Repeats a pixel.
     FillImage {
@@ -291,8 +257,7 @@ impl Work {
     /// Returns true if it may move bytes between an object and memory of the host.
     pub fn is_transfer(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::Write { .. } | Self::Unmap { .. } => true,
-            Self::ReadImage { .. } | Self::WriteImage { .. } => true,
+            Self::Transfer { .. } | Self::TransferImage { .. } | Self::Unmap { .. } => true,
             Self::Map { mapping, .. } => mapping.copies_in(),
             _ => false,
         }
@@ -302,7 +267,12 @@ impl Work {
     /// loops.
     pub fn bound(&self) -> Option<u64> {
         match self {
-            Self::Write { region, .. } | Self::Copy { region, .. } => Some(region.total()),
+            Self::Transfer {
+                region,
+                write: true,
+                ..
+            }
+            | Self::Copy { region, .. } => Some(region.total()),
             Self::Fill { size, .. } => Some(*size),
             Self::Launch(Launch { kernel, grid }) if kernel.enqueues.is_none() => {
                 match kernel.code.interface().instruction_bound {

@@ -78,26 +78,20 @@ pub unsafe fn memcpy(
         return Ok(Command::new(kind, Work::Marker));
     }
     let length = size as u64;
-    let work = match (from, to) {
+    let work = match (&from, &to) {
         (Some((from, src)), Some((to, dst))) => Work::Copy {
             src: from.mem.clone(),
             dst: to.mem.clone(),
-            region: BufferCopy::linear(src as u64, dst as u64, length),
+            region: BufferCopy::linear(*src as u64, *dst as u64, length),
         },
-        (Some((from, offset)), None) => {
-            let region = BufferCopy::linear(offset as u64, 0, length);
-            Work::Read {
-                mem: from.mem.clone(),
-                host: HostSide::destination(target, dst, &region),
+        (Some((allocation, offset)), None) | (None, Some((allocation, offset))) => {
+            let write = to.is_some();
+            let region = BufferCopy::linear(*offset as u64, 0, length);
+            Work::Transfer {
+                mem: allocation.mem.clone(),
+                host: HostSide::of(target, if write { src } else { dst }, &region),
                 region,
-            }
-        }
-        (None, Some((to, offset))) => {
-            let region = BufferCopy::linear(0, offset as u64, length);
-            Work::Write {
-                mem: to.mem.clone(),
-                host: HostSide::source(target, src, &region),
-                region,
+                write,
             }
         }
         // SAFETY: the caller's promise is passed on.

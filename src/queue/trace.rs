@@ -6,7 +6,7 @@
 //! enqueued and not over is bounded by [`MOST`]: beyond, the oldest commands of the queue are left out.
 
 use crate::cl;
-use crate::command::{Command, Work};
+use crate::command::{Command, Launch, Work};
 use crate::handle::Ref;
 use crate::object::event::Event;
 use crate::util::trace::{self, Row};
@@ -199,53 +199,48 @@ impl Lanes {
 
 /// Returns the name of a command, and its details.
 pub fn describe(command: &Command) -> (String, String) {
-    let rows = |region: &crate::backend::BufferCopy| {
-        let bytes = region.bytes * region.rows * region.slices;
-        format!("{bytes} bytes")
+    let name = match &command.work {
+        Work::Launch(launch) => &launch.kernel.code.interface().name,
+        Work::Transfer { write: true, .. } => "write",
+        Work::Transfer { .. } => "read",
+        Work::Copy { .. } => "copy",
+        Work::Fill { .. } => "fill",
+        Work::TransferImage { write: true, .. } => "write image",
+        Work::TransferImage { .. } => "read image",
+        Work::CopyImage { .. } => "copy image",
+        Work::CopyTexels { to_image: true, .. } => "copy buffer to image",
+        Work::CopyTexels { .. } => "copy image to buffer",
+        Work::FillImage { .. } => "fill image",
+        Work::Map { .. } => "map",
+        Work::Unmap { .. } => "unmap",
+        Work::Migrate { .. } => "migrate",
+        Work::Host(_) => "by the host",
+        Work::Native(_) => "native kernel",
+        Work::Replay(_) => "command buffer",
+        Work::Handover { acquire: true, .. } => "acquire",
+        Work::Handover { .. } => "release",
+        Work::Semaphores { .. } | Work::Marker => match command.kind {
+            cl::CL_COMMAND_MARKER => "marker",
+            cl::CL_COMMAND_SEMAPHORE_WAIT_KHR => "wait for semaphores",
+            cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR => "signal semaphores",
+            _ => "nothing",
+        },
+        Work::Barrier => "barrier",
     };
-    let (name, details) = match &command.work {
-        Work::Launch(launch) => {
-            let dims = (launch.grid.dims as usize).clamp(1, 3);
-            let details = format!(
-                "global size {}, local size {}, {} dispatches",
-                format_args!("{:?}", &launch.grid.global[..dims]),
-                format_args!("{:?}", &launch.grid.local[..dims]),
-                launch.grid.dispatches.len()
-            );
-            return (launch.kernel.code.interface().name.clone(), details);
+    let bytes = |bytes: u64| format!("{bytes} bytes");
+    let details = match &command.work {
+        Work::Launch(Launch { grid, .. }) => {
+            let dims = (grid.dims as usize).clamp(1, 3);
+            let (global, local) = (&grid.global[..dims], &grid.local[..dims]);
+            let count = grid.dispatches.len();
+            format!("global size {global:?}, local size {local:?}, {count} dispatches")
         }
-        Work::Read { region, .. } => ("read", rows(region)),
-        Work::Write { region, .. } => ("write", rows(region)),
-        Work::Copy { region, .. } => ("copy", rows(region)),
-        Work::Fill { size, .. } => ("fill", format!("{size} bytes")),
-        Work::ReadImage { rows: region, .. } => ("read image", rows(region)),
-        Work::WriteImage { rows: region, .. } => ("write image", rows(region)),
-        Work::CopyImage { .. } => ("copy image", String::new()),
-        Work::ImageToBuffer { .. } => ("copy image to buffer", String::new()),
-        Work::BufferToImage { .. } => ("copy buffer to image", String::new()),
-        Work::FillImage { .. } => ("fill image", String::new()),
-        Work::Map { .. } => ("map", String::new()),
-        Work::Unmap { .. } => ("unmap", String::new()),
-        Work::Migrate { .. } => ("migrate", String::new()),
-        Work::Host(_) => ("by the host", format!("command {:#x}", command.kind)),
-        Work::Native(_) => ("native kernel", String::new()),
-        Work::Replay(replay) => (
-            "command buffer",
-            format!("{} commands", replay.commands.len()),
-        ),
-        Work::Marker if command.kind == cl::CL_COMMAND_MARKER => ("marker", String::new()),
-        Work::Marker if command.kind == cl::CL_COMMAND_SEMAPHORE_WAIT_KHR => {
-            ("wait for semaphores", String::new())
-        }
-        Work::Marker if command.kind == cl::CL_COMMAND_SEMAPHORE_SIGNAL_KHR => {
-            ("signal semaphores", String::new())
-        }
-        Work::Handover { acquire: true, .. } => ("acquire", String::new()),
-        Work::Handover { .. } => ("release", String::new()),
-        Work::Semaphores { signal: true, .. } => ("signal semaphores", String::new()),
-        Work::Semaphores { .. } => ("wait for semaphores", String::new()),
-        Work::Marker => ("nothing", format!("command {:#x}", command.kind)),
-        Work::Barrier => ("barrier", String::new()),
+        Work::Transfer { region, .. } | Work::Copy { region, .. } => bytes(region.total()),
+        Work::TransferImage { rows, .. } => bytes(rows.total()),
+        Work::Fill { size, .. } => bytes(*size),
+        _ if matches!(name, "by the host" | "nothing") => format!("command {:#x}", command.kind),
+        Work::Replay(replay) => format!("{} commands", replay.commands.len()),
+        _ => String::new(),
     };
     (name.to_owned(), details)
 }

@@ -4,10 +4,9 @@
 use super::{Encoding, How};
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{BufferCopy, DeviceImage, Op, Slice};
-use crate::cl;
 use crate::command::image::buffer_rows;
-use crate::command::{rect, HostSide, Work};
-use crate::error::{err, ClResult};
+use crate::command::{rect, HostSide};
+use crate::error::ClResult;
 use crate::handle::{Object, Ref};
 use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
@@ -64,52 +63,6 @@ fn part_rows(rows: &BufferCopy, part: &ImageRegion, element: u64) -> BufferCopy 
 }
 
 impl Object<Queue> {
-    /// Encodes a command on images alone.
-    pub(super) fn encode_image(
-        self: &Arc<Self>,
-        state: &mut QueueState,
-        work: &Work,
-        how: How,
-    ) -> Encoding {
-        let (image, at, buffer, offset, back) = match work {
-            Work::ReadImage {
-                mem,
-                at,
-                host,
-                rows,
-            } => return self.transfer_image(state, (mem, at), host, rows, false, how),
-            Work::WriteImage {
-                mem,
-                at,
-                host,
-                rows,
-            } => return self.transfer_image(state, (mem, at), host, &rows.reversed(), true, how),
-            Work::CopyImage { src, dst, from, to } => {
-                return self.copy_images(state, (src, from), (dst, to), how)
-            }
-            Work::FillImage { mem, at, pixel } => {
-                return self.fill_image(state, mem, at, pixel, how)
-            }
-            Work::ImageToBuffer {
-                image,
-                at,
-                buffer,
-                offset,
-            } => (image, at, buffer, offset, false),
-            Work::BufferToImage {
-                image,
-                at,
-                buffer,
-                offset,
-            } => (image, at, buffer, offset, true),
-            _ => return Ok(err(cl::CL_INVALID_OPERATION, "not a command on images")?),
-        };
-        let total = volume(at.size, image.image()?.element());
-        let bytes = buffer.slice(self.target.memory, *offset, total)?;
-        let slots = self.copy_packed(state, (image, at), &bytes, back, how)?;
-        Ok(self.on_device(state, slots))
-    }
-
     /// Returns the host's side of a transfer as memory of the device, with the texels of a row and
     /// the rows of a slice, where the device has that memory. `rows` are those of the box there, as
     /// destination.
@@ -128,7 +81,7 @@ impl Object<Queue> {
         let (row, slice) = (rows.dst_row_pitch, rows.dst_slice_pitch);
         let whole = row.is_multiple_of(element as u64) && slice.is_multiple_of(row.max(1));
         let (row_texels, slice_rows) = (row / element as u64, slice / row.max(1));
-        let side = self.host_slice(host.written_range(rows))?;
+        let side = self.host_slice(host.range(rows))?;
         let pitches = (
             u32::try_from(row_texels).ok()?,
             u32::try_from(slice_rows).ok()?,
@@ -154,8 +107,7 @@ impl Object<Queue> {
                 dst_slice_pitch: rows.dst_slice_pitch,
                 ..source
             };
-            let region = rect::simplify(if write { region.reversed() } else { region });
-            return self.encode_transfer(state, mem, host, &region, write, how);
+            return self.encode_transfer(state, mem, host, &rect::simplify(region), write, how);
         }
         let image = &mem.texels(self.target.memory)?;
         let element = mem.image()?.element();
@@ -190,7 +142,7 @@ impl Object<Queue> {
     }
 
     /// Copies a box of an image to packed bytes, or back.
-    fn copy_packed(
+    pub(super) fn copy_packed(
         &self,
         state: &mut QueueState,
         (mem, at): (&Ref<Mem>, &ImageRegion),
@@ -226,7 +178,7 @@ impl Object<Queue> {
         Ok(slots)
     }
 
-    fn copy_images(
+    pub(super) fn copy_images(
         &self,
         state: &mut QueueState,
         (src, from): (&Ref<Mem>, &ImageRegion),
@@ -271,7 +223,7 @@ impl Object<Queue> {
         Ok(self.on_device(state, slots))
     }
 
-    fn fill_image(
+    pub(super) fn fill_image(
         &self,
         state: &mut QueueState,
         mem: &Ref<Mem>,

@@ -13,7 +13,7 @@ use super::hazards::QueuePosition;
 use super::host::HostAction;
 use super::pending::{Begun, Slots};
 use super::state::QueueState;
-use super::transfer::parts::is_quick_read;
+use super::transfer::parts::SLOW_READ;
 use super::transfer::staging::Piece;
 use super::Queue;
 use crate::backend::external::{Semaphore, SharedResource};
@@ -26,6 +26,7 @@ use crate::handle::{Object, Ref};
 use crate::object::event::{now_ns, Recorded, Times};
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::{self, Mapping};
+use crate::object::mem::transfer::volume;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -178,12 +179,12 @@ impl Object<Queue> {
         how: How,
     ) -> Encoding {
         match &command.work {
-            Work::Read { mem, host, region } => {
-                self.encode_transfer(state, mem, host, region, false, how)
-            }
-            Work::Write { mem, host, region } => {
-                self.encode_transfer(state, mem, host, region, true, how)
-            }
+            Work::Transfer {
+                mem,
+                host,
+                region,
+                write,
+            } => self.encode_transfer(state, mem, host, region, *write, how),
             Work::Map { mem, mapping } if mapping.copies_in() => {
                 self.encode_mapped(state, mem, mapping, false, how)
             }
@@ -226,12 +227,29 @@ impl Object<Queue> {
             }
             Work::Launch(launch) => self.encode_launch(state, launch, how),
             Work::Replay(replay) => self.encode_replay(state, replay, ready, how),
-            work @ (Work::ReadImage { .. }
-            | Work::WriteImage { .. }
-            | Work::CopyImage { .. }
-            | Work::ImageToBuffer { .. }
-            | Work::BufferToImage { .. }
-            | Work::FillImage { .. }) => self.encode_image(state, work, how),
+            Work::TransferImage {
+                mem,
+                at,
+                host,
+                rows,
+                write,
+            } => self.transfer_image(state, (mem, at), host, rows, *write, how),
+            Work::CopyImage { src, dst, from, to } => {
+                self.copy_images(state, (src, from), (dst, to), how)
+            }
+            Work::CopyTexels {
+                image,
+                at,
+                buffer,
+                offset,
+                to_image,
+            } => {
+                let total = volume(at.size, image.image()?.element());
+                let bytes = buffer.slice(self.target.memory, *offset, total)?;
+                let slots = self.copy_packed(state, (image, at), &bytes, *to_image, how)?;
+                Ok(self.on_device(state, slots))
+            }
+            Work::FillImage { mem, at, pixel } => self.fill_image(state, mem, at, pixel, how),
             Work::Marker => {
                 let mut encoded = self.encode_nothing(state, ready, how)?;
                 // An empty launch is a marker by its work only.
@@ -292,7 +310,6 @@ impl Object<Queue> {
             return self.transfer_image(state, (mem, &at), &host, &rows, back, how);
         }
         let region = BufferCopy::linear(mapping.offset as u64, 0, mapping.size as u64);
-        let region = if back { region.reversed() } else { region };
         self.encode_transfer(state, mem, &host, &region, back, how)
     }
 
@@ -340,12 +357,15 @@ impl Object<Queue> {
     pub(super) fn is_for_the_host(&self, work: &Work) -> bool {
         match work {
             Work::Map { mapping, .. } => !mapping.copies_in(),
-            Work::Read { mem, host, region } => {
-                host.visible.is_none()
-                    && mem.slice(self.target.memory, 0, 0).is_ok_and(|slice| {
-                        slice.memory.mapped().is_some()
-                            && (slice.memory.host_cached() || is_quick_read(region))
-                    })
+            Work::Transfer {
+                mem,
+                host,
+                region,
+                write: false,
+            } => {
+                let cached = region.total() > SLOW_READ;
+                let place = mem.mapped(self.target.memory, 0, cached);
+                host.visible.is_none() && place.is_ok_and(|place| place.is_some())
             }
             _ => false,
         }

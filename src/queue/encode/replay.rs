@@ -33,8 +33,7 @@ fn is_repeatable(work: &Work) -> bool {
         Work::Copy { .. }
         | Work::Fill { .. }
         | Work::CopyImage { .. }
-        | Work::ImageToBuffer { .. }
-        | Work::BufferToImage { .. }
+        | Work::CopyTexels { .. }
         | Work::FillImage { .. } => true,
         work => is_nothing(work),
     }

@@ -53,16 +53,17 @@ pub(super) fn copy_between<'a>(
     Op::Copy { src, dst, region }
 }
 
-/// Copies a region between mapped memory that the device does not use now, where it begins at `at`,
-/// and the host's.
+/// Copies a region from mapped memory that the device does not use now, where it begins at `at`, to the host's, or back.
 fn copy_mapped(host: &HostSide, region: &BufferCopy, at: usize, write: bool) {
-    let (src, dst) = match write {
-        false => (at.wrapping_sub(region.src_offset as usize), host.base),
-        true => (host.base, at.wrapping_sub(region.dst_offset as usize)),
-    };
+    let side = at.wrapping_sub(region.src_offset as usize);
     // SAFETY: the region lies within the memory object (checked by the builder); the application
     // keeps the other side valid.
-    unsafe { copy_region(src, dst, region) }
+    unsafe {
+        match write {
+            false => copy_region(side, host.base, region),
+            true => copy_region(host.base, side, &region.reversed()),
+        }
+    }
 }
 
 impl Object<Queue> {
@@ -76,32 +77,32 @@ impl Object<Queue> {
         region: &BufferCopy,
         write: bool,
     ) -> ClResult<Option<usize>> {
-        let offset = match write {
-            true => region.dst_offset,
-            false => region.src_offset,
-        };
         match host.visible {
             Some(_) => Ok(None),
-            None => mem.mapped(self.target.memory, offset, !write),
+            None => mem.mapped(self.target.memory, region.src_offset, !write),
         }
     }
 
     /// Carries a transfer out at once, without an operation or an event, if the host can do all of
     /// it. The queue is idle. Returns false if nothing was done.
     pub(super) fn transfer_at_once(&self, work: &Work) -> ClResult<bool> {
-        let (mem, host, region, write) = match work {
-            Work::Read { mem, host, region } => (mem, host, region, false),
-            Work::Write { mem, host, region } => (mem, host, region, true),
-            _ => return Ok(false),
-        };
-        let Some(at) = self.mapped_place(mem, host, region, write)? else {
+        let Work::Transfer {
+            mem,
+            host,
+            region,
+            write,
+        } = work
+        else {
             return Ok(false);
         };
-        copy_mapped(host, region, at, write);
+        let Some(at) = self.mapped_place(mem, host, region, *write)? else {
+            return Ok(false);
+        };
+        copy_mapped(host, region, at, *write);
         Ok(true)
     }
 
-    /// Encodes a read of a region of an object, or a write: on the spot where the memory is mapped and idle, by the device
+    /// Encodes a read of a region of an object, which is its source, or a write: on the spot where the memory is mapped and idle, by the device
     /// where that has the host's memory, else through staging memory.
     pub(super) fn encode_transfer(
         self: &Arc<Self>,
@@ -112,24 +113,13 @@ impl Object<Queue> {
         write: bool,
         how: How,
     ) -> Encoding {
-        let index = self.target.memory;
-        let offset = if write {
-            region.dst_offset
-        } else {
-            region.src_offset
-        };
         if how.idle {
             if let Some(at) = self.mapped_place(mem, host, region, write)? {
                 return Ok(self.on_host(state, || copy_mapped(host, region, at, write)));
             }
         }
         let total = region.total();
-        let span = if write {
-            region.dst_span()
-        } else {
-            region.src_span()
-        };
-        let side = mem.slice(index, offset, span)?;
+        let side = mem.slice(self.target.memory, region.src_offset, region.src_span())?;
         let linear = region.rows == 1 && region.slices == 1;
         let cached = side.memory.host_cached();
         let direct = match write {
@@ -148,10 +138,10 @@ impl Object<Queue> {
             return Ok(self.on_host(state, copy));
         }
         state.note_work(total);
-        // From the side of the object, whose slice begins with it, to that of the host.
+        // The slice begins with the region.
         let region = BufferCopy {
             src_offset: 0,
-            ..if write { region.reversed() } else { *region }
+            ..*region
         };
         if let Some((other, region)) = self.host_side(host, &side, &region) {
             let copy = copy_between(&side, &other, region, write);
@@ -209,7 +199,7 @@ impl Object<Queue> {
             if !write {
                 let mut seq = 0;
                 if number < last || !how.blocking {
-                    seq = state.new_host_task(smallvec![host.written_range(&rows)], host.shared);
+                    seq = state.new_host_task(smallvec![host.range(&rows)], host.shared);
                     state.down.set_task(&piece, seq);
                 }
                 let action = Some(HostAction::CopyOut {
@@ -253,7 +243,7 @@ impl Object<Queue> {
             return None;
         }
         let whole = HostSide {
-            visible: Some(self.host_slice(host.written_range(region))?),
+            visible: Some(self.host_slice(host.range(region))?),
             ..host.clone()
         };
         let region = BufferCopy {

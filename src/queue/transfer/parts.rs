@@ -3,12 +3,7 @@
 use crate::backend::BufferCopy;
 
 /// Reads up to this many bytes from uncached mapped memory are cheaper than a copy in a batch that is waited for anyway.
-pub(super) const SLOW_READ: u64 = 256;
-
-/// Returns true if a read from uncached mapped memory is cheaper than a copy by the device.
-pub(in crate::queue) fn is_quick_read(region: &BufferCopy) -> bool {
-    region.total() <= SLOW_READ
-}
+pub(in crate::queue) const SLOW_READ: u64 = 256;
 
 /// Returns a region with its source packed.
 pub(super) fn from_packed(region: &BufferCopy) -> BufferCopy {
