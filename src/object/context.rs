@@ -14,7 +14,7 @@ use super::sharing::{check_properties, Sharing};
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
@@ -62,18 +62,22 @@ impl Context {
         notify: Option<Callback<ErrorFn>>,
     ) -> ClResult<Ref<Self>> {
         let source = check_properties(&properties, cl::CL_INVALID_PROPERTY)?;
-        if devices.is_empty() {
-            return err(cl::CL_INVALID_VALUE, "a context needs a device");
-        }
+        ensure!(
+            !devices.is_empty(),
+            cl::CL_INVALID_VALUE,
+            "a context needs a device"
+        );
         let mut unique: Vec<Ref<Device>> = Vec::with_capacity(devices.len());
         for device in devices {
             if !unique.iter().any(|known| Arc::ptr_eq(known, &device)) {
                 unique.push(device);
             }
         }
-        if unique.iter().any(|device| device.backend.is_lost()) {
-            return err(cl::CL_DEVICE_NOT_AVAILABLE, "the device was lost");
-        }
+        ensure!(
+            !unique.iter().any(|device| device.backend.is_lost()),
+            cl::CL_DEVICE_NOT_AVAILABLE,
+            "the device was lost"
+        );
         let sharing = Sharing::new(source)?;
         Ok(Object::new_cyclic(|me| Self {
             sharing,

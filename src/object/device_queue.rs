@@ -7,7 +7,7 @@ use super::device_side::{DeviceSide, MAX_SIZE, PREFERRED_SIZE};
 use super::info::{answer, Info, InfoOut, Written};
 use crate::backend::device_queue::QueueMemory;
 use crate::cl::{self, cl_command_queue_properties, cl_queue_properties, cl_uint};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -42,12 +42,11 @@ impl DeviceQueue {
     ) -> ClResult<Ref<Self>> {
         let index = context.device_index(device)?;
         let size = size.unwrap_or(PREFERRED_SIZE.into());
-        if size == 0 || size > MAX_SIZE.into() {
-            return err(
-                cl::CL_INVALID_QUEUE_PROPERTIES,
-                format!("a device queue of {size} bytes; at most {MAX_SIZE} are possible"),
-            );
-        }
+        ensure!(
+            size != 0 && size <= MAX_SIZE.into(),
+            cl::CL_INVALID_QUEUE_PROPERTIES,
+            "a device queue of {size} bytes; at most {MAX_SIZE} are possible"
+        );
         let on_device = context.on_device(index)?;
         let memory = QueueMemory::new(device.backend.as_ref(), size as u32)?;
         let queue = Object::new(Self {
@@ -91,12 +90,11 @@ pub fn set_default(
     queue: &Ref<DeviceQueue>,
 ) -> ClResult {
     let index = context.device_index(device)?;
-    if !Arc::ptr_eq(&queue.context, context) || !Arc::ptr_eq(&queue.device, device) {
-        return err(
-            cl::CL_INVALID_COMMAND_QUEUE,
-            "the queue is of another context or device",
-        );
-    }
+    ensure!(
+        Arc::ptr_eq(&queue.context, context) && Arc::ptr_eq(&queue.device, device),
+        cl::CL_INVALID_COMMAND_QUEUE,
+        "the queue is of another context or device"
+    );
     *context.on_device(index)?.default.lock() = Some(weak(queue));
     Ok(())
 }

@@ -25,7 +25,7 @@ use super::context::Context;
 pub use super::progress::{ContextQueue, Progress};
 use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::util::blocking;
 use crate::util::lock::{rank, Mutex};
@@ -517,12 +517,11 @@ impl Object<Event> {
 
     /// Implements clSetEventCallback.
     pub fn set_callback(self: &Arc<Self>, kind: cl_int, callback: Callback<EventFn>) -> ClResult {
-        if !matches!(kind, SUBMITTED | RUNNING | COMPLETE) {
-            return err(
-                cl::CL_INVALID_VALUE,
-                "the callback type is none of SUBMITTED, RUNNING, COMPLETE",
-            );
-        }
+        ensure!(
+            matches!(kind, SUBMITTED | RUNNING | COMPLETE),
+            cl::CL_INVALID_VALUE,
+            "the callback type is none of SUBMITTED, RUNNING, COMPLETE"
+        );
         let mut state = self.state.lock();
         let status = match state.stage {
             Stage::Done(status) => status_of(kind, status),
@@ -542,23 +541,19 @@ impl Object<Event> {
 
     /// Implements clSetUserEventStatus.
     pub fn set_user_status(self: &Arc<Self>, status: cl_int) -> ClResult {
-        if !self.is_user() {
-            return err(cl::CL_INVALID_EVENT, "not a user event");
-        }
-        if status > COMPLETE {
-            return err(
-                cl::CL_INVALID_VALUE,
-                "the status of a user event is CL_COMPLETE or negative",
-            );
-        }
+        ensure!(self.is_user(), cl::CL_INVALID_EVENT, "not a user event");
+        ensure!(
+            status <= COMPLETE,
+            cl::CL_INVALID_VALUE,
+            "the status of a user event is CL_COMPLETE or negative"
+        );
         {
             let mut state = self.state.lock();
-            if matches!(state.stage, Stage::Done(_)) {
-                return err(
-                    cl::CL_INVALID_OPERATION,
-                    "the status of the user event has been set already",
-                );
-            }
+            ensure!(
+                !matches!(state.stage, Stage::Done(_)),
+                cl::CL_INVALID_OPERATION,
+                "the status of the user event has been set already"
+            );
             state.stage = Stage::Done(status);
         }
         self.settle(status).run();
@@ -567,12 +562,11 @@ impl Object<Event> {
 
     /// Implements clGetEventProfilingInfo: the value of `name` in nanoseconds.
     pub fn profiling(self: &Arc<Self>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
-        if !self.owner.as_ref().is_some_and(|owner| owner.profiling()) {
-            return err(
-                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
-                "the event has no queue with profiling",
-            );
-        }
+        ensure!(
+            self.owner.as_ref().is_some_and(|owner| owner.profiling()),
+            cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+            "the event has no queue with profiling"
+        );
         let [mut queued, mut submit, mut start, end] = self.times()?;
         if let Some(Some(first)) = self.several.get() {
             [queued, submit, start, _] = first.times()?;
@@ -613,18 +607,19 @@ impl Object<Event> {
 
     /// Returns the times queued, submit, start and end, in nanoseconds.
     fn times(self: &Arc<Self>) -> ClResult<[u64; 4]> {
-        let Some(owner) = self.owner.as_ref().filter(|owner| owner.measures()) else {
-            return err(
+        let owner = self
+            .owner
+            .as_ref()
+            .filter(|owner| owner.measures())
+            .or_err(
                 cl::CL_PROFILING_INFO_NOT_AVAILABLE,
                 "the queue measures no times",
-            );
-        };
-        if self.status() != COMPLETE {
-            return err(
-                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
-                "the command is not complete",
-            );
-        }
+            )?;
+        ensure!(
+            self.status() == COMPLETE,
+            cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+            "the command is not complete"
+        );
         let taken = {
             let mut state = self.state.lock();
             while matches!(state.times, Times::Taking) {
@@ -676,18 +671,16 @@ impl Drop for Event {
 
 /// Implements clWaitForEvents. The queues of all of the events are flushed before the first wait.
 pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
-    let Some(first) = events.first() else {
-        return err(cl::CL_INVALID_VALUE, "no events to wait for");
-    };
-    if events
-        .iter()
-        .any(|event| !Arc::ptr_eq(&event.context, &first.context))
-    {
-        return err(
-            cl::CL_INVALID_CONTEXT,
-            "the events belong to different contexts",
-        );
-    }
+    let first = events
+        .first()
+        .or_err(cl::CL_INVALID_VALUE, "no events to wait for")?;
+    ensure!(
+        events
+            .iter()
+            .all(|event| Arc::ptr_eq(&event.context, &first.context)),
+        cl::CL_INVALID_CONTEXT,
+        "the events belong to different contexts"
+    );
     if events.len() > 1 {
         for event in events {
             if let (Stage::Recorded(place), Some(owner)) = (event.stage(), &event.owner) {
@@ -701,12 +694,11 @@ pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
     for event in events {
         failed |= event.wait() < 0;
     }
-    if failed {
-        return err(
-            cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
-            "a command that was waited for has failed",
-        );
-    }
+    ensure!(
+        !failed,
+        cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+        "a command that was waited for has failed"
+    );
     Ok(())
 }
 

@@ -19,7 +19,7 @@
 //! ```
 
 use crate::cl::{cl_image_format, cl_name_version, cl_uint, CL_INVALID_VALUE};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 use crate::features::{Versioned, VENDOR_SUFFIX};
 use crate::handle::{Body, Object, Ref};
 use std::ffi::c_void;
@@ -65,15 +65,12 @@ impl<'a> InfoOut<'a> {
             size_ret.write(size);
         }
         if let Some(buffer) = self.buffer {
-            if buffer.len() < size {
-                return err(
-                    CL_INVALID_VALUE,
-                    format!(
-                        "param_value_size is {}, the answer needs {size}",
-                        buffer.len()
-                    ),
-                );
-            }
+            ensure!(
+                buffer.len() >= size,
+                CL_INVALID_VALUE,
+                "param_value_size is {}, the answer needs {size}",
+                buffer.len()
+            );
             value.put(&mut Sink { buffer, at: 0 });
         }
         Ok(Written(()))

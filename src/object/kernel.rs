@@ -17,7 +17,7 @@ use super::launch::Rules;
 use super::program::Program;
 use crate::cl::{self, cl_uint};
 use crate::compile::Executable;
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use args::Value;
@@ -105,12 +105,11 @@ impl Kernel {
                         && a.type_name == b.type_name
                 })
         };
-        if !devices.iter().filter_map(OnDevice::interface).all(same) {
-            return err(
-                cl::CL_INVALID_KERNEL_DEFINITION,
-                "the kernel's arguments differ between devices",
-            );
-        }
+        ensure!(
+            devices.iter().filter_map(OnDevice::interface).all(same),
+            cl::CL_INVALID_KERNEL_DEFINITION,
+            "the kernel's arguments differ between devices"
+        );
         let count = first.args.len();
         program.attach_kernel();
         Ok(Object::new(Self {

@@ -3,7 +3,7 @@
 
 use crate::backend::processors::{Domain, Processor};
 use crate::cl::{self, cl_device_affinity_domain, cl_device_partition_property};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 
 /// Returns the bit of CL_DEVICE_PARTITION_AFFINITY_DOMAIN.
 fn bit(domain: Domain) -> cl_device_affinity_domain {
@@ -94,15 +94,17 @@ pub(super) fn plan(
             let Some(size) = usize::try_from(value).ok().filter(|size| *size > 0) else {
                 return err(cl::CL_INVALID_VALUE, format!("{value} compute units each"));
             };
-            if size > all.len() {
-                return err(
-                    cl::CL_INVALID_DEVICE_PARTITION_COUNT,
-                    format!("{size} compute units of {}", all.len()),
-                );
-            }
-            if size == all.len() {
-                return err(cl::CL_DEVICE_PARTITION_FAILED, "that is the whole device");
-            }
+            ensure!(
+                size <= all.len(),
+                cl::CL_INVALID_DEVICE_PARTITION_COUNT,
+                "{size} compute units of {}",
+                all.len()
+            );
+            ensure!(
+                size != all.len(),
+                cl::CL_DEVICE_PARTITION_FAILED,
+                "that is the whole device"
+            );
             Ok(PartitionPlan {
                 parts: numbers.chunks_exact(size).map(<[u32]>::to_vec).collect(),
                 kind: vec![name, value, 0],
@@ -122,9 +124,7 @@ pub(super) fn plan(
                     format!("counts {counts:?} of {} compute units", all.len()),
                 );
             };
-            if sizes.is_empty() {
-                return err(cl::CL_INVALID_VALUE, "no counts");
-            }
+            ensure!(!sizes.is_empty(), cl::CL_INVALID_VALUE, "no counts");
             let mut rest = &numbers[..];
             let mut parts = Vec::with_capacity(sizes.len());
             for size in sizes {
@@ -142,9 +142,11 @@ pub(super) fn plan(
             let next = wanted == cl::CL_DEVICE_AFFINITY_DOMAIN_NEXT_PARTITIONABLE;
             let known = |domain: &&Domain| next || bit(**domain) == wanted;
             let candidates: Vec<&Domain> = Domain::ALL.iter().filter(known).collect();
-            if candidates.is_empty() {
-                return err(cl::CL_INVALID_VALUE, format!("affinity domain {wanted:#x}"));
-            }
+            ensure!(
+                !candidates.is_empty(),
+                cl::CL_INVALID_VALUE,
+                "affinity domain {wanted:#x}"
+            );
             for domain in candidates {
                 if let Some(parts) = by_domain(all, *domain).filter(|parts| parts.len() > 1) {
                     let kind = vec![name, bit(*domain) as cl_device_partition_property, 0];

@@ -7,7 +7,7 @@ use super::external_handles::{memory_names, semaphore_names};
 use super::info::{answer, name_versions, version, version_string, Info, InfoOut, Written};
 use crate::backend::{self, Caps};
 use crate::cl::{self, cl_device_type, cl_uint};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::features::{self, Versioned, VENDOR_SUFFIX, VERSION};
 use crate::handle::{Body, Kind, Object, Ref};
 use std::sync::Arc;
@@ -57,9 +57,11 @@ impl Platform {
             | cl::CL_DEVICE_TYPE_GPU
             | cl::CL_DEVICE_TYPE_ACCELERATOR
             | cl::CL_DEVICE_TYPE_CUSTOM;
-        if mask != cl::CL_DEVICE_TYPE_ALL && (mask == 0 || mask & !TYPES != 0) {
-            return err(cl::CL_INVALID_DEVICE_TYPE, format!("device type {mask:#x}"));
-        }
+        ensure!(
+            mask == cl::CL_DEVICE_TYPE_ALL || (mask != 0 && mask & !TYPES == 0),
+            cl::CL_INVALID_DEVICE_TYPE,
+            "device type {mask:#x}"
+        );
         let found: Vec<_> = self
             .devices
             .iter()
@@ -69,12 +71,11 @@ impl Platform {
             })
             .map(|(_, device)| device.clone())
             .collect();
-        if found.is_empty() {
-            return err(
-                cl::CL_DEVICE_NOT_FOUND,
-                format!("no device of type {mask:#x}"),
-            );
-        }
+        ensure!(
+            !found.is_empty(),
+            cl::CL_DEVICE_NOT_FOUND,
+            "no device of type {mask:#x}"
+        );
         Ok(found)
     }
 

@@ -16,7 +16,7 @@ use super::device::Device;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
 use crate::compile::store::binary::Binary;
 use crate::compile::{self, Executable, Linkable, SpirvModule};
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use parking_lot::Condvar;
@@ -138,9 +138,7 @@ pub fn with_source(context: &Ref<Context>, source: String) -> Ref<Program> {
 
 /// Implements clCreateProgramWithIL.
 pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
-    let Some(words) = compile::to_words(il) else {
-        return err(cl::CL_INVALID_VALUE, "the IL is not SPIR-V");
-    };
+    let words = compile::to_words(il).or_err(cl::CL_INVALID_VALUE, "the IL is not SPIR-V")?;
     let words = compile::checked(&words)
         .map_err(|what| ClError::new(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}")))?;
     let origin = Origin::Il {
@@ -159,13 +157,14 @@ pub fn with_binaries(
 ) -> ClResult<(Option<Ref<Program>>, Vec<cl_int>)> {
     for (index, device) in devices.iter().enumerate() {
         context.device_index(device)?;
-        if devices
-            .iter()
-            .take(index)
-            .any(|other| Arc::ptr_eq(other, device))
-        {
-            return err(cl::CL_INVALID_DEVICE, "a device is listed twice");
-        }
+        ensure!(
+            !devices
+                .iter()
+                .take(index)
+                .any(|other| Arc::ptr_eq(other, device)),
+            cl::CL_INVALID_DEVICE,
+            "a device is listed twice"
+        );
     }
     let read: Vec<Option<Binary>> = devices
         .iter()
@@ -242,12 +241,12 @@ impl Program {
                 format!("no specialisation constant {id}"),
             );
         };
-        if constant.size as usize != value.len() {
-            return err(
-                cl::CL_INVALID_VALUE,
-                format!("specialisation constant {id} has {} bytes", constant.size),
-            );
-        }
+        ensure!(
+            constant.size as usize == value.len(),
+            cl::CL_INVALID_VALUE,
+            "specialisation constant {id} has {} bytes",
+            constant.size
+        );
         let mut constants = self.spec_constants.lock();
         constants.retain(|(known, _)| *known != id);
         constants.push((id, value.to_vec()));
@@ -286,16 +285,14 @@ impl Object<Program> {
     pub fn set_release_callback(self: &Arc<Self>, notify: Callback<ObjectFn>) -> ClResult {
         let builds = self.builds.lock();
         let waits = |executable: &Arc<Executable>| executable.has_finalizers();
-        if !builds
-            .iter()
-            .filter_map(|b| b.executable.as_ref())
-            .any(waits)
-        {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "no device has an executable of the program with program-scope destructors",
-            );
-        }
+        ensure!(
+            builds
+                .iter()
+                .filter_map(|b| b.executable.as_ref())
+                .any(waits),
+            cl::CL_INVALID_OPERATION,
+            "no device has an executable of the program with program-scope destructors"
+        );
         let handle = self.handle() as usize;
         self.released.callbacks.lock().push((notify, handle));
         Ok(())

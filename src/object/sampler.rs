@@ -7,7 +7,7 @@ use super::properties::{pairs, unsupported};
 use crate::cl::{
     self, cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_properties, cl_uint,
 };
-use crate::error::{err, ClResult, OrErr};
+use crate::error::{ensure, ClResult, OrErr};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::interface::sampler as word;
 
@@ -66,28 +66,30 @@ impl Sampler {
         properties: Vec<cl_sampler_properties>,
     ) -> ClResult<Ref<Self>> {
         check_images(context)?;
-        if normalized > 1 {
-            return err(cl::CL_INVALID_VALUE, "normalized_coords is no boolean");
-        }
-        if !(cl::CL_ADDRESS_NONE..=cl::CL_ADDRESS_MIRRORED_REPEAT).contains(&addressing) {
-            return err(
-                cl::CL_INVALID_VALUE,
-                format!("addressing mode {addressing:#x}"),
-            );
-        }
-        if filter != cl::CL_FILTER_NEAREST && filter != cl::CL_FILTER_LINEAR {
-            return err(cl::CL_INVALID_VALUE, format!("filter mode {filter:#x}"));
-        }
+        ensure!(
+            normalized <= 1,
+            cl::CL_INVALID_VALUE,
+            "normalized_coords is no boolean"
+        );
+        ensure!(
+            (cl::CL_ADDRESS_NONE..=cl::CL_ADDRESS_MIRRORED_REPEAT).contains(&addressing),
+            cl::CL_INVALID_VALUE,
+            "addressing mode {addressing:#x}"
+        );
+        ensure!(
+            filter == cl::CL_FILTER_NEAREST || filter == cl::CL_FILTER_LINEAR,
+            cl::CL_INVALID_VALUE,
+            "filter mode {filter:#x}"
+        );
         let repeats = matches!(
             addressing,
             cl::CL_ADDRESS_REPEAT | cl::CL_ADDRESS_MIRRORED_REPEAT
         );
-        if repeats && normalized == cl::CL_FALSE {
-            return err(
-                cl::CL_INVALID_VALUE,
-                "repeating needs normalised coordinates",
-            );
-        }
+        ensure!(
+            !repeats || normalized != cl::CL_FALSE,
+            cl::CL_INVALID_VALUE,
+            "repeating needs normalised coordinates"
+        );
         Ok(Object::new(Self {
             context: context.clone(),
             normalized: normalized != cl::CL_FALSE,

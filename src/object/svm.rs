@@ -16,7 +16,7 @@ use crate::backend::{Memory, SharedKind};
 use crate::cl::{
     self, cl_mem_alloc_flags_intel, cl_svm_mem_flags, cl_uint, cl_unified_shared_memory_type_intel,
 };
-use crate::error::{err, ClResult, OrErr};
+use crate::error::{ensure, err, ClResult, OrErr};
 use crate::handle::Ref;
 use std::any::Any;
 use std::ops::Range;
@@ -135,25 +135,28 @@ pub fn alloc(
         cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_READ_ONLY;
     const SHARING: cl_svm_mem_flags = cl::CL_MEM_SVM_FINE_GRAIN_BUFFER | cl::CL_MEM_SVM_ATOMICS;
     check_supported(context)?;
-    if flags & !(ACCESS | SHARING) != 0 || (flags & ACCESS).count_ones() > 1 {
-        return err(cl::CL_INVALID_VALUE, "the flags are not valid");
-    }
+    ensure!(
+        flags & !(ACCESS | SHARING) == 0 && (flags & ACCESS).count_ones() <= 1,
+        cl::CL_INVALID_VALUE,
+        "the flags are not valid"
+    );
     let fine = flags & cl::CL_MEM_SVM_FINE_GRAIN_BUFFER != 0;
     let atomics = flags & cl::CL_MEM_SVM_ATOMICS != 0;
-    if atomics && !fine {
-        return err(cl::CL_INVALID_VALUE, "atomics without fine-grained sharing");
-    }
+    ensure!(
+        !atomics || fine,
+        cl::CL_INVALID_VALUE,
+        "atomics without fine-grained sharing"
+    );
     let lacks = |device: &Ref<Device>| {
         let bits = device.svm_capabilities();
         (fine && bits & cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER == 0)
             || (atomics && bits & cl::CL_DEVICE_SVM_ATOMICS == 0)
     };
-    if context.devices.iter().any(lacks) {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "a device of the context does not support the sharing asked for",
-        );
-    }
+    ensure!(
+        !context.devices.iter().any(lacks),
+        cl::CL_INVALID_VALUE,
+        "a device of the context does not support the sharing asked for"
+    );
     let sharing = context.memories_of(|device| supported(device));
     let request = Request {
         access: flags & ACCESS,
@@ -189,12 +192,11 @@ pub(super) fn make(
     let devices = sharing.iter().map(|at| context.memories.device(*at));
     let devices: Vec<&Ref<Device>> = devices.collect::<ClResult<_>>()?;
     let too_large = |device: &&Ref<Device>| size as u64 > device.caps().max_alloc_size;
-    if size == 0 || devices.iter().any(too_large) {
-        return err(
-            cl::CL_INVALID_BUFFER_SIZE,
-            "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE",
-        );
-    }
+    ensure!(
+        size != 0 && !devices.iter().any(too_large),
+        cl::CL_INVALID_BUFFER_SIZE,
+        "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE"
+    );
     let made = memories(context, &devices, &request)?;
     let address = made.first().map(|memory| memory.address() as usize);
     let address = address.or_err(cl::CL_INVALID_DEVICE, "no device to allocate for")?;

@@ -12,7 +12,7 @@ use crate::backend::SharedKind;
 use crate::cl::{
     self, cl_mem_alloc_flags_intel, cl_mem_info_intel, cl_mem_properties_intel, cl_uint,
 };
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult};
 use crate::handle::Ref;
 use std::sync::Arc;
 
@@ -31,14 +31,12 @@ fn flags(
         }
     }
     let placements = (flags & PLACEMENT).count_ones();
-    if flags & !(PLACEMENT | cl::CL_MEM_ALLOC_WRITE_COMBINED_INTEL) != 0
-        || placements > u32::from(shared)
-    {
-        return err(
-            cl::CL_INVALID_PROPERTY,
-            "the allocation flags are not valid",
-        );
-    }
+    ensure!(
+        flags & !(PLACEMENT | cl::CL_MEM_ALLOC_WRITE_COMBINED_INTEL) == 0
+            && placements <= u32::from(shared),
+        cl::CL_INVALID_PROPERTY,
+        "the allocation flags are not valid"
+    );
     Ok(flags)
 }
 
@@ -97,12 +95,11 @@ pub fn alloc(
         }
         None => context.memories_of(able),
     };
-    if sharing.is_empty() {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "no device supports such allocations",
-        );
-    }
+    ensure!(
+        !sharing.is_empty(),
+        cl::CL_INVALID_OPERATION,
+        "no device supports such allocations"
+    );
     let align = u64::from(align);
     if align != 0 && !align.is_power_of_two() || align > DEFAULT_ALIGN {
         return err(

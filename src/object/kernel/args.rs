@@ -168,12 +168,11 @@ pub(super) fn check_image_type(mem: &Mem, wanted: &ImageArg, access: AccessQuali
     let desc = mem.image()?.desc();
     // A line of pixels over a buffer is what a kernel takes for image1d_buffer_t alone, and the other way round.
     let depth = desc.format.order == cl::CL_DEPTH;
-    if desc.dim != wanted.dim || depth != wanted.depth {
-        return err(
-            cl::CL_INVALID_ARG_VALUE,
-            "the image is of another type than the argument",
-        );
-    }
+    ensure!(
+        desc.dim == wanted.dim && depth == wanted.depth,
+        cl::CL_INVALID_ARG_VALUE,
+        "the image is of another type than the argument"
+    );
     let denied = match access {
         AccessQualifier::ReadOnly | AccessQualifier::None => cl::CL_MEM_WRITE_ONLY,
         AccessQualifier::WriteOnly => cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT,
@@ -181,12 +180,11 @@ pub(super) fn check_image_type(mem: &Mem, wanted: &ImageArg, access: AccessQuali
             cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_IMMUTABLE_EXT
         }
     };
-    if mem.flags & denied != 0 {
-        return err(
-            cl::CL_INVALID_ARG_VALUE,
-            "the image's flags do not allow the access of the argument",
-        );
-    }
+    ensure!(
+        mem.flags & denied == 0,
+        cl::CL_INVALID_ARG_VALUE,
+        "the image's flags do not allow the access of the argument"
+    );
     Ok(())
 }
 

@@ -22,40 +22,35 @@ const KNOWN: cl_mem_flags =
 
 /// Checks the combination of flags of a memory object. Returns them with the default access added.
 pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
-    if flags & !KNOWN != 0 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            format!("unknown memory flags {:#x}", flags & !KNOWN),
-        );
-    }
-    if (flags & ACCESS).count_ones() > 1 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "more than one of READ_WRITE, READ_ONLY, WRITE_ONLY",
-        );
-    }
-    if (flags & HOST_ACCESS).count_ones() > 1 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "more than one of HOST_READ_ONLY, HOST_WRITE_ONLY, HOST_NO_ACCESS",
-        );
-    }
-    if flags & cl::CL_MEM_USE_HOST_PTR != 0
-        && flags & (cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) != 0
-    {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "USE_HOST_PTR goes with neither ALLOC_HOST_PTR nor COPY_HOST_PTR",
-        );
-    }
+    ensure!(
+        flags & !KNOWN == 0,
+        cl::CL_INVALID_VALUE,
+        "unknown memory flags {:#x}",
+        flags & !KNOWN
+    );
+    ensure!(
+        (flags & ACCESS).count_ones() <= 1,
+        cl::CL_INVALID_VALUE,
+        "more than one of READ_WRITE, READ_ONLY, WRITE_ONLY"
+    );
+    ensure!(
+        (flags & HOST_ACCESS).count_ones() <= 1,
+        cl::CL_INVALID_VALUE,
+        "more than one of HOST_READ_ONLY, HOST_WRITE_ONLY, HOST_NO_ACCESS"
+    );
+    ensure!(
+        flags & cl::CL_MEM_USE_HOST_PTR == 0
+            || flags & (cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) == 0,
+        cl::CL_INVALID_VALUE,
+        "USE_HOST_PTR goes with neither ALLOC_HOST_PTR nor COPY_HOST_PTR"
+    );
     let immutable = flags & cl::CL_MEM_IMMUTABLE_EXT != 0;
     let writes = cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_HOST_WRITE_ONLY;
-    if immutable && flags & writes != 0 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "IMMUTABLE goes with none of READ_WRITE, WRITE_ONLY, HOST_WRITE_ONLY",
-        );
-    }
+    ensure!(
+        !immutable || flags & writes == 0,
+        cl::CL_INVALID_VALUE,
+        "IMMUTABLE goes with none of READ_WRITE, WRITE_ONLY, HOST_WRITE_ONLY"
+    );
     Ok(if flags & ACCESS == 0 && !immutable {
         flags | cl::CL_MEM_READ_WRITE
     } else {
@@ -67,12 +62,11 @@ pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
 /// can never be written has initial contents.
 pub fn check_host_ptr(flags: cl_mem_flags, host_ptr: *mut c_void) -> ClResult {
     let wanted = flags & (cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) != 0;
-    if flags & cl::CL_MEM_IMMUTABLE_EXT != 0 && !wanted {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "IMMUTABLE without USE_HOST_PTR or COPY_HOST_PTR",
-        );
-    }
+    ensure!(
+        flags & cl::CL_MEM_IMMUTABLE_EXT == 0 || wanted,
+        cl::CL_INVALID_VALUE,
+        "IMMUTABLE without USE_HOST_PTR or COPY_HOST_PTR"
+    );
     match (wanted, host_ptr.is_null()) {
         (true, true) => err(cl::CL_INVALID_HOST_PTR, "host_ptr is null"),
         (false, false) => err(
@@ -123,12 +117,11 @@ impl Mem {
         }
         check_host_ptr(flags, host_ptr)?;
         if let Some((allocation, offset)) = context.allocations.find(host_ptr as usize) {
-            if size > allocation.size - offset {
-                return err(
-                    cl::CL_INVALID_BUFFER_SIZE,
-                    "larger than the allocation that host_ptr points into",
-                );
-            }
+            ensure!(
+                size <= allocation.size - offset,
+                cl::CL_INVALID_BUFFER_SIZE,
+                "larger than the allocation that host_ptr points into"
+            );
             if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
                 let mem = Self::over(&allocation, properties, flags, offset, size);
                 return address::publish(mem);
@@ -213,28 +206,28 @@ impl Mem {
         origin: usize,
         size: usize,
     ) -> ClResult<Ref<Self>> {
-        if !buffer.is_buffer() || buffer.parent.is_some() {
-            return err(
-                cl::CL_INVALID_MEM_OBJECT,
-                "not a buffer, or a sub-buffer itself",
-            );
-        }
+        ensure!(
+            buffer.is_buffer() && buffer.parent.is_none(),
+            cl::CL_INVALID_MEM_OBJECT,
+            "not a buffer, or a sub-buffer itself"
+        );
         let flags = sub_buffer_flags(buffer.flags, flags)?;
-        if size == 0 {
-            return err(cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
-        }
-        if origin.checked_add(size).is_none_or(|end| end > buffer.size) {
-            return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
-        }
+        ensure!(size != 0, cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
+        ensure!(
+            origin
+                .checked_add(size)
+                .is_some_and(|end| end <= buffer.size),
+            cl::CL_INVALID_VALUE,
+            "the region is out of bounds"
+        );
         let aligned = |device: &Ref<crate::object::device::Device>| {
             origin.is_multiple_of(device.base_align())
         };
-        if !buffer.context.devices.iter().any(aligned) {
-            return err(
-                cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
-                "the origin is aligned for no device of the context",
-            );
-        }
+        ensure!(
+            buffer.context.devices.iter().any(aligned),
+            cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
+            "the origin is aligned for no device of the context"
+        );
         let store = buffer.store.clone();
         Ok(Self::make(&buffer.context, flags, store, |mem| {
             mem.size = size;
@@ -249,12 +242,11 @@ pub(super) fn sub_buffer_flags(
     parent: cl_mem_flags,
     flags: cl_mem_flags,
 ) -> ClResult<cl_mem_flags> {
-    if flags & HOST_PTR != 0 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "a sub-buffer takes no host pointer flags",
-        );
-    }
+    ensure!(
+        flags & HOST_PTR == 0,
+        cl::CL_INVALID_VALUE,
+        "a sub-buffer takes no host pointer flags"
+    );
     const IMMUTABLE: cl_mem_flags = cl::CL_MEM_IMMUTABLE_EXT;
     let access = flags & (ACCESS | IMMUTABLE);
     let host = flags & HOST_ACCESS;
@@ -268,12 +260,11 @@ pub(super) fn sub_buffer_flags(
             && host & cl::CL_MEM_HOST_WRITE_ONLY != 0)
         || (parent & cl::CL_MEM_HOST_NO_ACCESS != 0
             && host & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_WRITE_ONLY) != 0);
-    if widens {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "the sub-buffer asks for more access than its buffer has",
-        );
-    }
+    ensure!(
+        !widens,
+        cl::CL_INVALID_VALUE,
+        "the sub-buffer asks for more access than its buffer has"
+    );
     let access = match access {
         0 => parent & (ACCESS | IMMUTABLE),
         access => access | (parent & IMMUTABLE),

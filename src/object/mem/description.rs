@@ -202,9 +202,7 @@ impl Layout {
             layers: 1,
         };
         let size = |value: usize| -> ClResult<u32> {
-            if value == 0 {
-                return err(cl::CL_INVALID_IMAGE_SIZE, "an extent is 0");
-            }
+            ensure!(value != 0, cl::CL_INVALID_IMAGE_SIZE, "an extent is 0");
             u32::try_from(value)
                 .map_err(|_| ClError::new(cl::CL_INVALID_IMAGE_SIZE, "an extent is too large"))
         };
@@ -306,21 +304,18 @@ pub fn check_images(context: &Context) -> ClResult {
 
 /// Checks that a device of the context supports the image.
 pub(super) fn check_devices(context: &Context, desc: &ImageDesc, flags: cl_mem_flags) -> ClResult {
-    if !context.devices.iter().any(|device| fits(device, desc)) {
-        return err(
-            cl::CL_INVALID_IMAGE_SIZE,
-            "larger than every device of the context allows",
-        );
-    }
-    if !context
-        .devices
-        .iter()
-        .any(|device| supports(device, desc, flags))
-    {
-        return err(
-            cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
-            "no device of the context has this format for such an image",
-        );
-    }
+    ensure!(
+        context.devices.iter().any(|device| fits(device, desc)),
+        cl::CL_INVALID_IMAGE_SIZE,
+        "larger than every device of the context allows"
+    );
+    ensure!(
+        context
+            .devices
+            .iter()
+            .any(|device| supports(device, desc, flags)),
+        cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
+        "no device of the context has this format for such an image"
+    );
     Ok(())
 }

@@ -284,12 +284,11 @@ impl MemImage {
 
 /// Returns the flags of an image made from another memory object.
 fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
-    if parent & !flags & cl::CL_MEM_IMMUTABLE_EXT != 0 {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "mem_object is immutable, the image is not",
-        );
-    }
+    ensure!(
+        parent & !flags & cl::CL_MEM_IMMUTABLE_EXT == 0,
+        cl::CL_INVALID_VALUE,
+        "mem_object is immutable, the image is not"
+    );
     super::buffer::sub_buffer_flags(parent, flags)
 }
 
@@ -332,9 +331,11 @@ impl Mem {
                 if !Arc::ptr_eq(&parent.context, context) {
                     return bad("mem_object is of another context");
                 }
-                if !host_ptr.is_null() {
-                    return err(cl::CL_INVALID_HOST_PTR, "host_ptr with mem_object");
-                }
+                ensure!(
+                    host_ptr.is_null(),
+                    cl::CL_INVALID_HOST_PTR,
+                    "host_ptr with mem_object"
+                );
                 inherit(parent.flags, flags)?
             }
             None => {
@@ -488,18 +489,16 @@ impl Mem {
             // It would not have been made.
             return Ok(());
         }
-        if !fits(device, image.desc()) {
-            return err(
-                cl::CL_INVALID_IMAGE_SIZE,
-                "the image is larger than the device allows",
-            );
-        }
-        if !supports(device, image.desc(), self.flags) {
-            return err(
-                cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
-                "the device does not have the image's format",
-            );
-        }
+        ensure!(
+            fits(device, image.desc()),
+            cl::CL_INVALID_IMAGE_SIZE,
+            "the image is larger than the device allows"
+        );
+        ensure!(
+            supports(device, image.desc(), self.flags),
+            cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
+            "the device does not have the image's format"
+        );
         Ok(())
     }
 

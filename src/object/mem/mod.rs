@@ -29,7 +29,7 @@ use super::memories::MemoryIndex;
 use crate::backend::image::ImageRegion;
 use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use coherence::{Part, Rows, Touch};
@@ -142,9 +142,11 @@ impl Mem {
     /// Does the same as [`Mem::note_written`]. Fails with CL_INVALID_OPERATION if no command may
     /// write to the object.
     pub fn check_written(&self) -> ClResult {
-        if self.is_immutable() {
-            return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
-        }
+        ensure!(
+            !self.is_immutable(),
+            cl::CL_INVALID_OPERATION,
+            "the memory object is immutable"
+        );
         self.note_written();
         Ok(())
     }
@@ -268,12 +270,11 @@ impl Mem {
             Some(_) if self.parent.is_some() => self.origin,
             _ => self.offset(),
         };
-        if begin != 0 && !begin.is_multiple_of(device.base_align()) {
-            return err(
-                cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
-                "the sub-buffer is misaligned for this device",
-            );
-        }
+        ensure!(
+            begin == 0 || begin.is_multiple_of(device.base_align()),
+            cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
+            "the sub-buffer is misaligned for this device"
+        );
         Ok(())
     }
 }

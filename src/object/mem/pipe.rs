@@ -4,7 +4,7 @@
 use super::store::Store;
 use super::Mem;
 use crate::cl::{self, cl_mem_flags, cl_pipe_info, cl_pipe_properties, cl_uint};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, err, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::PIPE_MAX_PACKET_SIZE;
@@ -32,24 +32,21 @@ impl Mem {
         // "Only CL_MEM_READ_WRITE and CL_MEM_HOST_NO_ACCESS can be specified when creating a pipe object. If the value
         // specified for flags is 0, the default is used which is CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS."
         let both = cl::CL_MEM_READ_WRITE | cl::CL_MEM_HOST_NO_ACCESS;
-        if flags & !both != 0 {
-            return err(
-                cl::CL_INVALID_VALUE,
-                "a pipe has no flags but READ_WRITE and HOST_NO_ACCESS",
-            );
-        }
-        if properties.is_some() {
-            return err(
-                cl::CL_INVALID_VALUE,
-                "the properties of a pipe have to be null",
-            );
-        }
-        if packet_size == 0 || packet_size > PIPE_MAX_PACKET_SIZE || max_packets == 0 {
-            return err(
-                cl::CL_INVALID_PIPE_SIZE,
-                format!("{max_packets} packets of {packet_size} bytes"),
-            );
-        }
+        ensure!(
+            flags & !both == 0,
+            cl::CL_INVALID_VALUE,
+            "a pipe has no flags but READ_WRITE and HOST_NO_ACCESS"
+        );
+        ensure!(
+            properties.is_none(),
+            cl::CL_INVALID_VALUE,
+            "the properties of a pipe have to be null"
+        );
+        ensure!(
+            packet_size != 0 && packet_size <= PIPE_MAX_PACKET_SIZE && max_packets != 0,
+            cl::CL_INVALID_PIPE_SIZE,
+            "{max_packets} packets of {packet_size} bytes"
+        );
         let sizes = context.devices.iter();
         let most = sizes.map(|device| device.caps().max_alloc_size).max();
         let fits = |size: &u64| *size <= most.unwrap_or(0);
@@ -87,9 +84,9 @@ impl Mem {
 
     /// Implements clGetPipeInfo.
     pub fn pipe_info(&self, param: cl_pipe_info, out: InfoOut<'_>) -> ClResult<Written> {
-        let Some(packets) = self.packets else {
-            return err(cl::CL_INVALID_MEM_OBJECT, "the memory object is not a pipe");
-        };
+        let packets = self
+            .packets
+            .or_err(cl::CL_INVALID_MEM_OBJECT, "the memory object is not a pipe")?;
         answer! { param, out;
             CL_PIPE_PACKET_SIZE => packets.size,
             CL_PIPE_MAX_PACKETS => packets.most,

@@ -7,7 +7,7 @@ use super::Mem;
 use crate::backend::owned_memory::with_owner;
 use crate::backend::Memory;
 use crate::cl::{self, cl_map_flags, cl_mem_flags};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
@@ -68,19 +68,16 @@ pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<A
     let address = owner.address();
     // Where the bytes are a device's own, the host has plain memory at the same address.
     let host = || NonNull::new(address as *mut u8).filter(|_| device.caps().svm.system);
-    let Some(pointer) = owner.mapped().or_else(host) else {
-        return err(
-            cl::CL_OUT_OF_RESOURCES,
-            "the memory is not the host's, so other devices do not see it",
-        );
-    };
+    let pointer = owner.mapped().or_else(host).or_err(
+        cl::CL_OUT_OF_RESOURCES,
+        "the memory is not the host's, so other devices do not see it",
+    )?;
     // SAFETY: the memory is there as long as it lives, and the import keeps it.
     let memory = unsafe { device.backend.import_host(pointer, owner.size()) }?;
-    if memory.address() != address {
-        return err(
-            cl::CL_OUT_OF_RESOURCES,
-            "the devices see the memory at different addresses",
-        );
-    }
+    ensure!(
+        memory.address() == address,
+        cl::CL_OUT_OF_RESOURCES,
+        "the devices see the memory at different addresses"
+    );
     Ok(with_owner(memory, owner.clone()))
 }

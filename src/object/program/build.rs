@@ -6,7 +6,7 @@ use crate::compile::{
     self, executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable, Header,
     Linkable, SpirvModule,
 };
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{Object, Ref};
 use crate::object::callback::{Callback, ObjectFn};
 use crate::object::device::Device;
@@ -18,19 +18,17 @@ use std::sync::Arc;
 impl Program {
     /// Marks the builds as in progress. Fails if kernels exist or a build is in progress.
     pub(super) fn begin(&self, indices: &[usize], options: &str) -> ClResult {
-        if self.kernels.load(Ordering::Acquire) > 0 {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the program has kernels attached to it",
-            );
-        }
+        ensure!(
+            self.kernels.load(Ordering::Acquire) == 0,
+            cl::CL_INVALID_OPERATION,
+            "the program has kernels attached to it"
+        );
         let mut builds = self.builds.lock();
-        if builds.iter().any(|b| b.status == cl::CL_BUILD_IN_PROGRESS) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the program is being built already",
-            );
-        }
+        ensure!(
+            !builds.iter().any(|b| b.status == cl::CL_BUILD_IN_PROGRESS),
+            cl::CL_INVALID_OPERATION,
+            "the program is being built already"
+        );
         // Their finalizers run when they go, which takes its time: not under the lock.
         let mut replaced = Vec::new();
         for &index in indices {
@@ -219,12 +217,11 @@ impl Object<Program> {
                 _ => Err(what),
             })
             .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
-        if matches!(self.origin, Origin::Linked) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the program was made by clLinkProgram",
-            );
-        }
+        ensure!(
+            !matches!(self.origin, Origin::Linked),
+            cl::CL_INVALID_OPERATION,
+            "the program was made by clLinkProgram"
+        );
         self.begin(&indices, options)?;
         let program = self.clone();
         run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || {
@@ -243,26 +240,22 @@ impl Object<Program> {
         let indices = self.indices(devices)?;
         let parsed = BuildOptions::parse(options, BuildCall::Compile)
             .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
-        if matches!(self.origin, Origin::Binaries | Origin::Linked) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "the program has neither source nor IL",
-            );
-        }
+        ensure!(
+            !matches!(self.origin, Origin::Binaries | Origin::Linked),
+            cl::CL_INVALID_OPERATION,
+            "the program has neither source nor IL"
+        );
         let mut texts = Vec::with_capacity(headers.len());
         for (name, header) in headers {
-            if !Arc::ptr_eq(&header.context, &self.context) {
-                return err(
-                    cl::CL_INVALID_CONTEXT,
-                    "a header program is of another context",
-                );
-            }
-            let Some(text) = header.source() else {
-                return err(
-                    cl::CL_INVALID_PROGRAM,
-                    "a header program was not made from source",
-                );
-            };
+            ensure!(
+                Arc::ptr_eq(&header.context, &self.context),
+                cl::CL_INVALID_CONTEXT,
+                "a header program is of another context"
+            );
+            let text = header.source().or_err(
+                cl::CL_INVALID_PROGRAM,
+                "a header program was not made from source",
+            )?;
             texts.push((name.clone(), text.to_owned()));
         }
         self.begin(&indices, options)?;

@@ -5,7 +5,7 @@ use crate::cl::{self, cl_uint};
 use crate::compile::language::ClStd;
 use crate::compile::store::binary::{Binary, LoweredKernels};
 use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable};
-use crate::error::{err, ClResult};
+use crate::error::{ensure, ClResult, OrErr};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
 use crate::object::info::{answer, InfoOut, Written};
@@ -32,12 +32,11 @@ impl Program {
                 Some((device.clone(), build.executable.clone()?, self.rules(build)))
             })
             .collect();
-        if found.is_empty() {
-            return err(
-                cl::CL_INVALID_PROGRAM_EXECUTABLE,
-                "the program has not been built",
-            );
-        }
+        ensure!(
+            !found.is_empty(),
+            cl::CL_INVALID_PROGRAM_EXECUTABLE,
+            "the program has not been built"
+        );
         Ok(found)
     }
 
@@ -123,12 +122,10 @@ impl Program {
         out: InfoOut<'_>,
     ) -> ClResult<Written> {
         let index = self.device_index(device)?;
-        let Some(build) = self.builds.lock().get(index).cloned() else {
-            return err(
-                cl::CL_INVALID_DEVICE,
-                "the device is not one of the program's",
-            );
-        };
+        let build = self.builds.lock().get(index).cloned().or_err(
+            cl::CL_INVALID_DEVICE,
+            "the device is not one of the program's",
+        )?;
         answer! { param, out;
             CL_PROGRAM_BUILD_STATUS => build.status,
             CL_PROGRAM_BUILD_OPTIONS => build.options,

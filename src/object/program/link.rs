@@ -4,7 +4,7 @@ use super::build::{linkables, make_executable, run};
 use super::{make, DeviceBuild, Origin, Program};
 use crate::cl::{self};
 use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Linkable};
-use crate::error::{err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::callback::{Callback, ObjectFn};
 use crate::object::context::Context;
@@ -31,18 +31,18 @@ pub fn link(
     for device in &devices {
         context.device_index(device)?;
     }
-    if inputs.is_empty() {
-        return err(cl::CL_INVALID_VALUE, "no input programs");
-    }
-    if inputs
-        .iter()
-        .any(|input| !Arc::ptr_eq(&input.context, context))
-    {
-        return err(
-            cl::CL_INVALID_CONTEXT,
-            "an input program is of another context",
-        );
-    }
+    ensure!(
+        !inputs.is_empty(),
+        cl::CL_INVALID_VALUE,
+        "no input programs"
+    );
+    ensure!(
+        inputs
+            .iter()
+            .all(|input| Arc::ptr_eq(&input.context, context)),
+        cl::CL_INVALID_CONTEXT,
+        "an input program is of another context"
+    );
     let parsed = BuildOptions::parse(options, BuildCall::Link)
         .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;
     let mut jobs = Vec::with_capacity(devices.len());
@@ -96,12 +96,10 @@ fn link_inputs(
             cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
             cl::CL_PROGRAM_BINARY_TYPE_LIBRARY,
         ];
-        let Some(build) = build.filter(|b| linkable.contains(&b.kind)) else {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "an input program is neither a compiled object nor a library",
-            );
-        };
+        let build = build.filter(|b| linkable.contains(&b.kind)).or_err(
+            cl::CL_INVALID_OPERATION,
+            "an input program is neither a compiled object nor a library",
+        )?;
         job.0.extend(build.linkables);
         if let Ok(compiled) = BuildOptions::parse(&build.options, BuildCall::Compile) {
             job.1.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
