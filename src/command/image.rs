@@ -49,7 +49,7 @@ fn place(image: &MemImage, origin: [usize; 3], size: [usize; 3]) -> ClResult<Ima
     };
     let sides = at.origin.iter_mut().zip(at.size.iter_mut());
     // A part of the pixels that share bytes has no layout in host memory or in a buffer.
-    let block = image.desc().format.block() as usize;
+    let block = image.desc.format.block() as usize;
     let [x, width] = [origin[0], size[0]];
     if !x.is_multiple_of(block) || !width.is_multiple_of(block) {
         return invalid("the region cuts through pixels that share bytes");
@@ -81,12 +81,12 @@ fn rows(
     if row_pitch != 0 && row_pitch < bytes {
         return invalid("the row pitch is smaller than a row");
     }
-    if slice_pitch != 0 && image.slice_pitch() == 0 {
+    if slice_pitch != 0 && image.slice_pitch == 0 {
         return invalid("a slice pitch for an image without slices");
     }
     let (row, slice) = image.pitches(at.size, row_pitch, slice_pitch);
     let (y, z) = image.steps(row, slice);
-    let least = if image.desc().dim == ImageDim::D1Array {
+    let least = if image.desc.dim == ImageDim::D1Array {
         row
     } else {
         row * height
@@ -212,7 +212,7 @@ pub fn copy(
 ) -> ClResult<Command> {
     let (from_image, to_image) = (check(target, src)?, check(target, dst)?);
     dst.check_written()?;
-    if from_image.desc().format != to_image.desc().format {
+    if from_image.desc.format != to_image.desc.format {
         return err(cl::CL_IMAGE_FORMAT_MISMATCH, "the formats differ");
     }
     let from = place(from_image, src_origin, size)?;
@@ -322,7 +322,7 @@ pub fn fill(
         work: Work::FillImage {
             mem: mem.clone(),
             at,
-            pixel: pixel::pack(image.desc().format, colour),
+            pixel: pixel::pack(image.desc.format, colour),
         },
     })
 }

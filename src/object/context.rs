@@ -5,7 +5,7 @@
 
 use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, Destructors, ErrorFn, ObjectFn};
-use super::device::{of_device, Device};
+use super::device::{of_device, place_of, Device};
 use super::device_side::DeviceSide;
 use super::mem::reach::{HostBacking, Reachable};
 use super::memories::{Memories, MemoryIndex};
@@ -14,7 +14,7 @@ use super::sharing::{check_properties, Sharing};
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
-use crate::error::{ensure, err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
@@ -176,17 +176,7 @@ impl Context {
 
     /// Returns the place of a device among those of the context.
     pub fn device_index(&self, device: &Ref<Device>) -> ClResult<usize> {
-        match self
-            .devices
-            .iter()
-            .position(|known| Arc::ptr_eq(known, device))
-        {
-            Some(index) => Ok(index),
-            None => err(
-                cl::CL_INVALID_DEVICE,
-                "the device is not one of the context's",
-            ),
-        }
+        place_of(device, &self.devices, "context")
     }
 
     /// Implements clSetContextDestructorCallback.

@@ -18,7 +18,7 @@ use crate::cl::{
     cl_uint,
 };
 use crate::compile::{printf, Language};
-use crate::error::{err, ClResult};
+use crate::error::{ClError, ClResult, OrErr};
 use crate::features::{self, Features, VENDOR_SUFFIX};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::target::FloatCaps;
@@ -47,10 +47,17 @@ const IMAGE_BASE_ALIGNMENT: u32 = 1;
 
 /// Returns the entry of a list with one for each device of a context.
 pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
-    match each.get(device) {
-        Some(one) => Ok(one),
-        None => err(cl::CL_INVALID_DEVICE, "no such device in the context"),
-    }
+    let one = each.get(device);
+    one.or_err(cl::CL_INVALID_DEVICE, "no such device in the context")
+}
+
+/// Returns the place of a device in a list, or CL_INVALID_DEVICE: it is none of those `of` something.
+pub(super) fn place_of(device: &Ref<Device>, all: &[Ref<Device>], of: &str) -> ClResult<usize> {
+    let place = all.iter().position(|known| Arc::ptr_eq(known, device));
+    place.ok_or_else(|| {
+        let what = format!("the device is not one of the {of}'s");
+        ClError::new(cl::CL_INVALID_DEVICE, what)
+    })
 }
 
 /// The device that a sub-device is a part of.
@@ -64,8 +71,6 @@ struct Partition {
 pub struct Device {
     /// An object that has it, and so is not named here.
     platform: Weak<dyn Any + Send + Sync>,
-    /// The device itself, unless it is a part of another.
-    itself: Weak<Object<Self>>,
     partition: Option<Partition>,
     /// The device of the back end.
     pub backend: Arc<dyn backend::Device>,
@@ -85,10 +90,7 @@ impl Device {
         platform: Weak<dyn Any + Send + Sync>,
         backend: Arc<dyn backend::Device>,
     ) -> Ref<Self> {
-        Object::new_cyclic(|itself| Self {
-            itself: itself.clone(),
-            ..Self::over(platform, backend, None)
-        })
+        Object::new(Self::over(platform, backend, None))
     }
 
     fn over(
@@ -100,7 +102,6 @@ impl Device {
         let language = features.language();
         Self {
             platform,
-            itself: Weak::new(),
             partition,
             backend,
             features,
@@ -157,14 +158,6 @@ impl Device {
     /// Returns the capabilities of the device.
     pub fn caps(&self) -> &Caps {
         self.backend.caps()
-    }
-
-    /// Returns the handle of the device of the platform that it is, or is a part of.
-    fn root_handle(&self) -> *const c_void {
-        match self.parent() {
-            Some(parent) => Arc::as_ptr(Self::root(parent)).cast(),
-            None => self.itself.as_ptr().cast(),
-        }
     }
 
     /// Returns the handle of the platform, or null once that is gone.
@@ -307,7 +300,7 @@ fn pointers(strings: &[&'static CStr]) -> Vec<*const c_void> {
         .collect()
 }
 
-impl Info for Device {
+impl Info for Ref<Device> {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match param {
             0x1000..=0x10ff | 0x12b9..=0x12bb => self.query_core(param, out),
@@ -316,9 +309,9 @@ impl Info for Device {
     }
 }
 
-impl Device {
+impl Object<Device> {
     /// Returns CL_DEVICE_* of the core specification, in the order of their values.
-    fn query_core(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+    fn query_core(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         let (caps, features) = (self.caps(), &self.features);
         // Without images every limit is zero.
         let (images, some) = match features.images {
@@ -499,7 +492,7 @@ impl Device {
     }
 
     /// Queries of extensions, only where the extension is reported.
-    fn query_extension(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+    fn query_extension(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         let (caps, features) = (self.caps(), &self.features);
         let [single, double, half] = features.float_atomic_capabilities();
         let (memory, semaphores) = (features.shares_memory(), features.shares_semaphores());
@@ -533,7 +526,7 @@ impl Device {
                 => cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE,
             // Queues of one root device wait for one another there; others by way of the host.
             CL_DEVICE_COMMAND_BUFFER_NUM_SYNC_DEVICES_KHR => 1 as cl_uint,
-            CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR => self.root_handle(),
+            CL_DEVICE_COMMAND_BUFFER_SYNC_DEVICES_KHR => Device::root(self),
             CL_DEVICE_MUTABLE_DISPATCH_CAPABILITIES_KHR => features::UPDATABLE_FIELDS,
             // A version number has no room for 2021, which programs ask for by -cl-std=CLC++2021.
             CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT => version(1, 0, 0),

@@ -28,7 +28,7 @@ use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::util::blocking;
-use crate::util::lock::{rank, Mutex};
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use parking_lot::Condvar;
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -138,12 +138,6 @@ impl State {
                 status
             }
         }
-    }
-
-    /// Returns true if the host executor has yet to be made to complete the event, which then counts as watched.
-    fn start_watching(&mut self) -> bool {
-        let recorded = matches!(self.stage, Stage::Recorded(_));
-        recorded && !std::mem::replace(&mut self.watched, true)
     }
 }
 
@@ -477,26 +471,25 @@ impl Object<Event> {
     /// Notifies `dependent` once when the event is recorded, with its host part done, or done. Returns false if it is so
     /// already: nothing will come.
     pub(crate) fn subscribe(self: &Arc<Self>, dependent: Dependent) -> bool {
-        let watch = {
-            let mut state = self.state.lock();
-            match (state.stage, &self.owner) {
-                (Stage::Done(_), _) => return false,
-                (Stage::Recorded(place), Some(owner))
-                    if !dependent.until_done && owner.progress().host_done() >= place.host_seq =>
-                {
-                    return false;
-                }
-                _ => {
-                    state.dependents.push(dependent);
-                    state.start_watching()
-                }
+        let mut state = self.state.lock();
+        match (state.stage, &self.owner) {
+            (Stage::Done(_), _) => return false,
+            (Stage::Recorded(place), Some(owner))
+                if !dependent.until_done && owner.progress().host_done() >= place.host_seq =>
+            {
+                return false;
             }
-        };
-        self.watch_if(watch);
+            _ => state.dependents.push(dependent),
+        }
+        self.watch(state);
         true
     }
 
-    fn watch_if(self: &Arc<Self>, watch: bool) {
+    /// Releases the lock, and makes the host executor complete the event if that is yet to be.
+    fn watch(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let recorded = matches!(state.stage, Stage::Recorded(_));
+        let watch = recorded && !std::mem::replace(&mut state.watched, true);
+        drop(state);
         if let (true, Some(owner)) = (watch, &self.owner) {
             owner.watch(self.clone());
         }
@@ -510,9 +503,7 @@ impl Object<Event> {
             return follower.settle(status).run();
         }
         state.followers.push(follower.clone());
-        let watch = state.start_watching();
-        drop(state);
-        self.watch_if(watch);
+        self.watch(state);
     }
 
     /// Implements clSetEventCallback.
@@ -528,9 +519,7 @@ impl Object<Event> {
             Stage::Pending if self.owner.is_none() && kind == SUBMITTED => kind,
             _ => {
                 state.callbacks.push((kind, callback));
-                let watch = state.start_watching();
-                drop(state);
-                self.watch_if(watch);
+                self.watch(state);
                 return Ok(());
             }
         };

@@ -17,7 +17,7 @@ use super::launch::Rules;
 use super::program::Program;
 use crate::cl::{self, cl_uint};
 use crate::compile::Executable;
-use crate::error::{ensure, err, ClError, ClResult};
+use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
 use args::Value;
@@ -135,7 +135,7 @@ impl Kernel {
 
     fn first(&self) -> ClResult<&KernelInterface> {
         let first = self.devices.first().and_then(OnDevice::interface);
-        first.ok_or_else(|| ClError::new(cl::CL_INVALID_KERNEL, "the kernel has no code"))
+        first.or_err(cl::CL_INVALID_KERNEL, "the kernel has no code")
     }
 
     /// Returns what is known of an argument. CL_INVALID_ARG_INDEX: there is no such argument.
@@ -148,26 +148,25 @@ impl Kernel {
         })
     }
 
-    fn on(&self, device: &Ref<Device>) -> Option<&OnDevice> {
-        self.devices
-            .iter()
-            .find(|on| Arc::ptr_eq(&on.device, device))
+    /// Returns the kernel on a device. CL_INVALID_PROGRAM_EXECUTABLE: it was not built for that.
+    fn on(&self, device: &Ref<Device>) -> ClResult<&OnDevice> {
+        let mut all = self.devices.iter();
+        let found = all.find(|on| Arc::ptr_eq(&on.device, device));
+        found.or_err(
+            cl::CL_INVALID_PROGRAM_EXECUTABLE,
+            "the program was not built for the queue's device",
+        )
     }
 
     /// Returns the grid of the kernel's last launch on a device, if the kernel was built for that.
     pub fn last_grid(&self, device: &Ref<Device>) -> Option<&LastGrid> {
-        self.on(device).map(|on| &on.last_grid)
+        Some(&self.on(device).ok()?.last_grid)
     }
 
-    /// Returns the interface of the kernel on a device. CL_INVALID_PROGRAM_EXECUTABLE: it was not built for that.
+    /// Returns the interface of the kernel on a device.
     pub fn interface(&self, device: &Ref<Device>) -> ClResult<&KernelInterface> {
-        let found = self.on(device).and_then(OnDevice::interface);
-        found.ok_or_else(|| {
-            ClError::new(
-                cl::CL_INVALID_PROGRAM_EXECUTABLE,
-                "the program was not built for the queue's device",
-            )
-        })
+        let interface = self.on(device)?.interface();
+        interface.or_err(cl::CL_INVALID_PROGRAM_EXECUTABLE, "the kernel has no code")
     }
 }
 

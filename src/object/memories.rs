@@ -5,7 +5,7 @@
 
 use super::device::Device;
 use crate::cl;
-use crate::error::{err, ClResult};
+use crate::error::{ClResult, OrErr};
 use crate::handle::Ref;
 use crate::util::lock::{rank, Mutex};
 use std::sync::{Arc, OnceLock};
@@ -26,10 +26,8 @@ impl MemoryIndex {
 
     /// Returns the entry for this memory of a list with one for each memory of the context.
     pub fn of<T>(self, each: &[T]) -> ClResult<&T> {
-        match each.get(self.0) {
-            Some(one) => Ok(one),
-            None => err(cl::CL_INVALID_DEVICE, "no such memory in the context"),
-        }
+        let one = each.get(self.0);
+        one.or_err(cl::CL_INVALID_DEVICE, "no such memory in the context")
     }
 }
 

@@ -81,30 +81,31 @@ impl Platform {
 
     /// Returns the extensions that all devices have, with those of the platform itself.
     pub fn extensions(&self) -> Vec<Versioned> {
-        let mut devices = self
+        let lists = self
             .devices
             .iter()
             .map(|device| device.features.extensions());
-        let Some(mut common) = devices.next() else {
-            return features::platform_extensions();
-        };
-        for list in devices {
-            common.retain(|known| list.contains(known));
-        }
-        common
+        common(lists).unwrap_or_else(features::platform_extensions)
     }
 }
 
 impl Platform {
     /// Returns the kinds of handles that all devices have in a list of theirs.
-    fn common<T: Copy + PartialEq>(&self, list: impl Fn(&Caps) -> &[T]) -> Vec<T> {
-        let mut lists = self.devices.iter().map(|device| list(device.caps()));
-        let mut common = lists.next().unwrap_or_default().to_vec();
-        for other in lists {
-            common.retain(|kind| other.contains(kind));
-        }
-        common
+    fn common<T: Clone + PartialEq>(&self, list: impl Fn(&Caps) -> &Vec<T>) -> Vec<T> {
+        let lists = self
+            .devices
+            .iter()
+            .map(|device| list(device.caps()).clone());
+        common(lists).unwrap_or_default()
     }
+}
+
+/// Returns what all lists have; `None` if there is no list.
+fn common<T: PartialEq>(lists: impl Iterator<Item = Vec<T>>) -> Option<Vec<T>> {
+    lists.reduce(|mut common, other| {
+        common.retain(|known| other.contains(known));
+        common
+    })
 }
 
 impl Info for Platform {

@@ -12,7 +12,7 @@ pub use link::link;
 
 use super::callback::{Callback, ObjectFn};
 use super::context::Context;
-use super::device::Device;
+use super::device::{place_of, Device};
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
 use crate::compile::store::binary::Binary;
 use crate::compile::{self, Executable, Linkable, SpirvModule};
@@ -208,17 +208,7 @@ impl Program {
     }
 
     fn device_index(&self, device: &Ref<Device>) -> ClResult<usize> {
-        match self
-            .devices
-            .iter()
-            .position(|known| Arc::ptr_eq(known, device))
-        {
-            Some(index) => Ok(index),
-            None => err(
-                cl::CL_INVALID_DEVICE,
-                "the device is not one of the program's",
-            ),
-        }
+        place_of(device, &self.devices, "program")
     }
 
     fn indices(&self, devices: Option<&[Ref<Device>]>) -> ClResult<Vec<usize>> {

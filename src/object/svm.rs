@@ -103,13 +103,12 @@ pub fn supported(device: &Device) -> bool {
 
 /// Fails with CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
 pub fn check_supported(context: &Context) -> ClResult {
-    if context.devices.iter().any(|device| supported(device)) {
-        return Ok(());
-    }
-    err(
+    ensure!(
+        context.devices.iter().any(|device| supported(device)),
         cl::CL_INVALID_OPERATION,
-        "no device of the context supports shared virtual memory",
-    )
+        "no device of the context supports shared virtual memory"
+    );
+    Ok(())
 }
 
 /// Checks an alignment. Returns that of the largest type for 0.

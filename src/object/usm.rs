@@ -12,7 +12,7 @@ use crate::backend::SharedKind;
 use crate::cl::{
     self, cl_mem_alloc_flags_intel, cl_mem_info_intel, cl_mem_properties_intel, cl_uint,
 };
-use crate::error::{ensure, err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::handle::Ref;
 use std::sync::Arc;
 
@@ -59,33 +59,19 @@ pub fn alloc(
     size: usize,
     align: cl_uint,
 ) -> ClResult<Arc<Allocation>> {
-    let (kind, param, device) = match &place {
-        UsmKind::Host => (
-            cl::CL_MEM_TYPE_HOST_INTEL,
-            cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
-            None,
-        ),
-        UsmKind::Device(device) => (
-            cl::CL_MEM_TYPE_DEVICE_INTEL,
-            cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
-            Some(device),
-        ),
-        UsmKind::Shared(Some(device)) => (
-            cl::CL_MEM_TYPE_SHARED_INTEL,
-            cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
-            Some(device),
-        ),
+    let (kind, device) = match &place {
+        UsmKind::Host => (cl::CL_MEM_TYPE_HOST_INTEL, None),
+        UsmKind::Device(device) => (cl::CL_MEM_TYPE_DEVICE_INTEL, Some(device)),
+        UsmKind::Shared(device) => (cl::CL_MEM_TYPE_SHARED_INTEL, device.as_ref()),
+    };
+    let param = match kind {
+        cl::CL_MEM_TYPE_HOST_INTEL => cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
+        cl::CL_MEM_TYPE_DEVICE_INTEL => cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
+        _ if device.is_none() && context.memories.are_several() => {
+            cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
+        }
         // With one memory there is nothing to cross.
-        UsmKind::Shared(None) if !context.memories.are_several() => (
-            cl::CL_MEM_TYPE_SHARED_INTEL,
-            cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
-            None,
-        ),
-        UsmKind::Shared(None) => (
-            cl::CL_MEM_TYPE_SHARED_INTEL,
-            cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
-            None,
-        ),
+        _ => cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
     };
     let able = |device: &Ref<Device>| device.usm_capabilities(param) != 0;
     let sharing = match device {
@@ -101,12 +87,11 @@ pub fn alloc(
         "no device supports such allocations"
     );
     let align = u64::from(align);
-    if align != 0 && !align.is_power_of_two() || align > DEFAULT_ALIGN {
-        return err(
-            cl::CL_INVALID_VALUE,
-            "the alignment is no power of two, or larger than the largest type",
-        );
-    }
+    ensure!(
+        (align == 0 || align.is_power_of_two()) && align <= DEFAULT_ALIGN,
+        cl::CL_INVALID_VALUE,
+        "the alignment is no power of two, or larger than the largest type"
+    );
     let flags = flags(properties, kind == cl::CL_MEM_TYPE_SHARED_INTEL)?;
     let usm = Usm {
         kind,
@@ -132,13 +117,12 @@ pub fn alloc(
 pub fn check_free(context: &Context, address: usize) -> ClResult {
     let ours =
         |(allocation, offset): (Arc<Allocation>, usize)| offset == 0 && allocation.usm().is_some();
-    if address == 0 || context.allocations.find(address).is_some_and(ours) {
-        return Ok(());
-    }
-    err(
+    ensure!(
+        address == 0 || context.allocations.find(address).is_some_and(ours),
         cl::CL_INVALID_VALUE,
-        "the pointer is not one of clHost-, clDevice- or clSharedMemAllocINTEL",
-    )
+        "the pointer is not one of clHost-, clDevice- or clSharedMemAllocINTEL"
+    );
+    Ok(())
 }
 
 /// Implements clGetMemAllocInfoINTEL. A pointer outside of all allocations is no error.

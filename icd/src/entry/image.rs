@@ -371,7 +371,7 @@ pub fn enqueue_map(
 ) -> ClResult<*mut c_void> {
     let (queue, mem) = objects(queue, image)?;
     let region = region(origin, size)?;
-    let slices = mem.image()?.slice_pitch() != 0;
+    let slices = mem.image()?.slice_pitch != 0;
     if row_pitch.is_null() || (slices && slice_pitch.is_null()) {
         // What the image does not allow comes first.
         command::check_map_access(&mem, flags)?;
@@ -388,7 +388,7 @@ pub fn enqueue_map(
 
 /// Returns the colour of a fill.
 pub fn colour<'a>(mem: &Ref<Mem>, colour: In<c_void>) -> ClResult<&'a [u8]> {
-    let bytes = pixel::colour_bytes(mem.image()?.desc().format);
+    let bytes = pixel::colour_bytes(mem.image()?.desc.format);
     colour
         .bytes(bytes)
         .or_err(cl::CL_INVALID_VALUE, "fill_color is NULL")

@@ -165,7 +165,7 @@ impl Kernel {
 
 /// Checks that an image has the type of a parameter of a kernel or block, and may be accessed so.
 pub(super) fn check_image_type(mem: &Mem, wanted: &ImageArg, access: AccessQualifier) -> ClResult {
-    let desc = mem.image()?.desc();
+    let desc = &mem.image()?.desc;
     // A line of pixels over a buffer is what a kernel takes for image1d_buffer_t alone, and the other way round.
     let depth = desc.format.order == cl::CL_DEPTH;
     ensure!(

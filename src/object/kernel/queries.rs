@@ -81,7 +81,7 @@ impl Kernel {
         device: Option<&Ref<Device>>,
     ) -> ClResult<(&OnDevice, &KernelInterface)> {
         let on = match (device, self.devices.as_slice()) {
-            (Some(device), _) => self.on(device),
+            (Some(device), _) => self.on(device).ok(),
             (None, [only]) => Some(only),
             (None, _) => None,
         };

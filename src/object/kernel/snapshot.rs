@@ -5,7 +5,7 @@ use super::Kernel;
 use crate::backend::image::Resource;
 use crate::backend::Binding;
 use crate::cl;
-use crate::error::{err, ClResult, OrErr};
+use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::launch::{Enqueues, KernelLaunch, Retained};
@@ -26,10 +26,7 @@ impl Kernel {
         queue: &Identity,
         wide: bool,
     ) -> ClResult<Box<KernelLaunch>> {
-        let on = self.on(device).or_err(
-            cl::CL_INVALID_PROGRAM_EXECUTABLE,
-            "the program was not built for the queue's device",
-        )?;
+        let on = self.on(device)?;
         let code = match wide {
             false => on.executable.code(on.index)?,
             true => on.executable.wide()?.code(on.index)?,
@@ -201,7 +198,7 @@ impl KernelLaunch {
             show(of.storage, Resource::Storage(texels));
         }
         if let Some(offset) = arg.info {
-            let desc = mem.image()?.desc();
+            let desc = &mem.image()?.desc;
             let format = mem.format()?;
             // As `ImageInfo` has them.
             let words = [

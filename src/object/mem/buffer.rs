@@ -251,15 +251,20 @@ pub(super) fn sub_buffer_flags(
     let access = flags & (ACCESS | IMMUTABLE);
     let host = flags & HOST_ACCESS;
     check_flags(flags)?;
-    let widens = (parent & cl::CL_MEM_WRITE_ONLY != 0
-        && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_READ_ONLY | IMMUTABLE) != 0)
-        || (parent & (cl::CL_MEM_READ_ONLY | IMMUTABLE) != 0
-            && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY) != 0)
-        || (parent & cl::CL_MEM_HOST_WRITE_ONLY != 0 && host & cl::CL_MEM_HOST_READ_ONLY != 0)
-        || (parent & (cl::CL_MEM_HOST_READ_ONLY | IMMUTABLE) != 0
-            && host & cl::CL_MEM_HOST_WRITE_ONLY != 0)
-        || (parent & cl::CL_MEM_HOST_NO_ACCESS != 0
-            && host & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_WRITE_ONLY) != 0);
+    let read_write = cl::CL_MEM_READ_WRITE;
+    let (host_read, host_write) = (cl::CL_MEM_HOST_READ_ONLY, cl::CL_MEM_HOST_WRITE_ONLY);
+    let read_only = cl::CL_MEM_READ_ONLY | IMMUTABLE;
+    // Flags of a buffer, each with those that want more.
+    let wider = [
+        (cl::CL_MEM_WRITE_ONLY, read_write | read_only),
+        (read_only, read_write | cl::CL_MEM_WRITE_ONLY),
+        (host_write, host_read),
+        (host_read | IMMUTABLE, host_write),
+        (cl::CL_MEM_HOST_NO_ACCESS, host_read | host_write),
+    ];
+    let widens = wider
+        .iter()
+        .any(|(has, wants)| parent & has != 0 && flags & wants != 0);
     ensure!(
         !widens,
         cl::CL_INVALID_VALUE,

@@ -23,6 +23,11 @@ pub struct Description {
     pub samples: cl_uint,
 }
 
+/// The geometries that have a height.
+pub(super) const WITH_HEIGHT: [ImageDim; 3] = [ImageDim::D2, ImageDim::D2Array, ImageDim::D3];
+/// The geometries that have layers.
+pub(super) const ARRAYS: [ImageDim; 2] = [ImageDim::D1Array, ImageDim::D2Array];
+
 /// Returns the geometry of a memory object type.
 pub fn dim_of(kind: cl_mem_object_type) -> Option<ImageDim> {
     Some(match kind {
@@ -212,13 +217,13 @@ impl Layout {
             return bad("image_width is no multiple of the pixels that share bytes");
         }
         desc.width = size(wanted.width / block as usize)?;
-        if matches!(dim, ImageDim::D2 | ImageDim::D2Array | ImageDim::D3) {
+        if WITH_HEIGHT.contains(&dim) {
             desc.height = size(wanted.height)?;
         }
         if dim == ImageDim::D3 {
             desc.depth = size(wanted.depth)?;
         }
-        if matches!(dim, ImageDim::D1Array | ImageDim::D2Array) {
+        if ARRAYS.contains(&dim) {
             desc.layers = size(wanted.array_size)?;
         }
         let (row_pitch, slice_pitch) = pitches(&desc, wanted, source)?;

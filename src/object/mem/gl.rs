@@ -198,7 +198,7 @@ impl Mem {
                 Ok(Self::make(context, flags, store, |mem| {
                     if let Some(layout) = layout {
                         mem.object_type = cl::CL_MEM_OBJECT_IMAGE1D_BUFFER;
-                        mem.image = Some(Box::new(MemImage::of_store(all, layout)));
+                        mem.image = Some(Box::new(MemImage::over(all, layout)));
                     }
                     mem.shared = Some(Box::new(shared));
                 }))
@@ -233,7 +233,7 @@ impl Mem {
 
     /// Returns the format of an image as the application knows it.
     pub fn format(&self) -> ClResult<PixelFormat> {
-        let format = self.image()?.desc().format;
+        let format = self.image()?.desc.format;
         Ok(self.depth_stencil().map_or(format, |data| PixelFormat {
             order: cl::CL_DEPTH_STENCIL,
             data,

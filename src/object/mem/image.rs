@@ -10,7 +10,7 @@ use super::buffer::{check_flags, check_host_ptr};
 use super::coherence::{Initial, Rows};
 use super::description::{
     allows, bad, check_devices, check_format, check_images, dim_of, extent, fits, steps, supports,
-    Description, Layout, Source,
+    Description, Layout, Source, ARRAYS, WITH_HEIGHT,
 };
 use super::external::{ExternalHandle, Properties};
 use super::queue_images::{Identity, QueueImages};
@@ -44,7 +44,12 @@ pub enum Backing {
 
 /// The part of a memory object that images alone have.
 pub struct MemImage {
-    layout: Layout,
+    /// Geometry, format and extents.
+    pub desc: ImageDesc,
+    /// Bytes from row to row, in host memory or the buffer it was made from.
+    pub row_pitch: usize,
+    /// Bytes from slice to slice or layer to layer; 0 where there are none.
+    pub slice_pitch: usize,
     /// The memory behind the texels.
     pub backing: Backing,
     texels: Arc<Texels>,
@@ -88,7 +93,9 @@ pub fn supported_formats(
 impl MemImage {
     fn new(layout: Layout, backing: Backing, texels: Arc<Texels>) -> Self {
         Self {
-            layout,
+            desc: layout.desc,
+            row_pitch: layout.row_pitch,
+            slice_pitch: layout.slice_pitch,
             backing,
             texels,
             shown: QueueImages::default(),
@@ -96,24 +103,9 @@ impl MemImage {
         }
     }
 
-    /// Returns geometry, format and extents.
-    pub fn desc(&self) -> &ImageDesc {
-        &self.layout.desc
-    }
-
     /// Returns the bytes of a block, which is a pixel with most formats ([`PixelFormat::block`]).
     pub fn element(&self) -> usize {
-        self.layout.desc.format.bytes()
-    }
-
-    /// Returns the bytes from row to row, in host memory or the buffer it was made from.
-    pub fn row_pitch(&self) -> usize {
-        self.layout.row_pitch
-    }
-
-    /// Returns the bytes from slice to slice or layer to layer; 0 where there are none.
-    pub fn slice_pitch(&self) -> usize {
-        self.layout.slice_pitch
+        self.desc.format.bytes()
     }
 
     /// Returns the texels.
@@ -136,20 +128,20 @@ impl MemImage {
 
     /// Returns the extents in the specification's coordinates, none of them 0, the first in blocks.
     pub fn extent(&self) -> [u32; 3] {
-        extent(self.desc())
+        extent(&self.desc)
     }
 
     /// Returns the bytes from one second, and one third, coordinate to the next, with these
     /// pitches.
     pub fn steps(&self, row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
-        steps(self.desc().dim, row_pitch, slice_pitch)
+        steps(self.desc.dim, row_pitch, slice_pitch)
     }
 
     /// Returns the rows of a box in the buffer that the image is made from.
     pub fn rows(&self, at: &ImageRegion) -> Rows {
         let [x, y, z] = at.origin.map(u64::from);
         let [width, rows, slices] = at.size.map(u64::from);
-        let (row, slice) = self.steps(self.row_pitch(), self.slice_pitch());
+        let (row, slice) = self.steps(self.row_pitch, self.slice_pitch);
         let (row_pitch, slice_pitch) = (row as u64, slice as u64);
         let element = self.element() as u64;
         Rows {
@@ -174,7 +166,7 @@ impl MemImage {
         } else {
             row_pitch
         };
-        let slice = match self.desc().dim {
+        let slice = match self.desc.dim {
             _ if slice_pitch != 0 => slice_pitch,
             ImageDim::D1Array => row,
             _ => row * height,
@@ -226,10 +218,14 @@ impl MemImage {
         unsafe { Self::with_texels(context, layout, 0) }
     }
 
-    /// Creates a 1D image buffer over the store of its own object.
-    pub(super) fn of_store(all: &Memories, layout: Layout) -> Self {
+    /// Creates an image over the bytes of a store.
+    pub(super) fn over(all: &Memories, layout: Layout) -> Self {
+        let backing = match layout.desc.dim {
+            ImageDim::Buffer => Backing::Texels,
+            _ => Backing::Rows,
+        };
         let texels = Texels::new(all, layout.desc, Initial::Nothing);
-        Self::new(layout, Backing::Texels, texels)
+        Self::new(layout, backing, texels)
     }
 
     /// Creates an image over a buffer, and returns it with its size.
@@ -239,12 +235,7 @@ impl MemImage {
             cl::CL_INVALID_IMAGE_SIZE,
             "the image is larger than its buffer",
         )?;
-        let backing = match layout.desc.dim {
-            ImageDim::Buffer => Backing::Texels,
-            _ => Backing::Rows,
-        };
-        let texels = Texels::new(&buffer.context.memories, layout.desc, Initial::Nothing);
-        Ok((Self::new(layout, backing, texels), size))
+        Ok((Self::over(&buffer.context.memories, layout), size))
     }
 
     /// Creates another view of the same texels: sRGB or not, depth or one channel.
@@ -252,7 +243,7 @@ impl MemImage {
         let Some(of) = &parent.image else {
             return bad("mem_object is neither buffer nor image");
         };
-        let (desc, base) = (layout.desc, of.layout.desc);
+        let (desc, base) = (layout.desc, of.desc);
         let likewise = ImageDesc {
             format: base.format,
             ..desc
@@ -275,7 +266,11 @@ impl MemImage {
         if of.backing != Backing::Own {
             return bad("the image it is made from is made from a buffer");
         }
-        let layout = Layout { desc, ..of.layout };
+        let layout = Layout {
+            desc,
+            row_pitch: of.row_pitch,
+            slice_pitch: of.slice_pitch,
+        };
         let mut image = Self::new(layout, Backing::Own, of.texels.clone());
         image.aliases = Some(PerMemory::new(&parent.context.memories));
         Ok(image)
@@ -398,10 +393,11 @@ impl Mem {
             return bad("mem_object with memory of others");
         }
         let linear = handle.kind == MemoryHandle::DmaBuf || wanted.row_pitch != 0;
-        let layout = match linear {
-            true => Layout::new(format, wanted, Source::Linear)?,
-            false => Layout::new(format, wanted, Source::Nothing)?,
+        let source = match linear {
+            true => Source::Linear,
+            false => Source::Nothing,
         };
+        let layout = Layout::new(format, wanted, source)?;
         check_devices(context, &layout.desc, flags)?;
         let size = layout.span().or_err(
             cl::CL_INVALID_IMAGE_SIZE,
@@ -410,8 +406,7 @@ impl Mem {
         let (store, image) = match linear {
             true => {
                 let store = handle.store(context, size as u64, flags)?;
-                let texels = Texels::new(&context.memories, layout.desc, Initial::Nothing);
-                (store, MemImage::new(layout, Backing::Rows, texels))
+                (store, MemImage::over(&context.memories, layout))
             }
             false => {
                 let images = handle.images(context, &layout.desc)?;
@@ -432,9 +427,9 @@ impl Mem {
     pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::DeviceImage>> {
         let image = self.image()?;
         let all = &self.context.memories;
-        let (backend, format) = (&all.device(memory)?.backend, image.desc().format);
+        let (backend, format) = (&all.device(memory)?.backend, image.desc.format);
         if image.backing == Backing::Texels {
-            let bytes = image.desc().width as usize * image.element();
+            let bytes = image.desc.width as usize * image.element();
             let slice = self.slice(memory, 0, bytes as u64)?;
             let make = || Ok(backend.texel_buffer(&slice, format)?);
             return Ok(image.texels.images.get_or_make(memory, make)?.clone());
@@ -460,7 +455,7 @@ impl Mem {
             return self.texels(memory);
         }
         let target = self.context.memories.device(memory)?;
-        let make = || Ok(target.backend.create_image(image.desc())?);
+        let make = || Ok(target.backend.create_image(&image.desc)?);
         image.shown.of(queue, make)
     }
 
@@ -490,12 +485,12 @@ impl Mem {
             return Ok(());
         }
         ensure!(
-            fits(device, image.desc()),
+            fits(device, &image.desc),
             cl::CL_INVALID_IMAGE_SIZE,
             "the image is larger than the device allows"
         );
         ensure!(
-            supports(device, image.desc(), self.flags),
+            supports(device, &image.desc, self.flags),
             cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
             "the device does not have the image's format"
         );
@@ -505,14 +500,9 @@ impl Mem {
     /// Implements clGetImageInfo.
     pub fn image_info(&self, param: cl_image_info, out: InfoOut<'_>) -> ClResult<Written> {
         let image = self.image()?;
-        let desc = image.desc();
-        let only = |dims: &[ImageDim], value: u32| -> usize {
-            if dims.contains(&desc.dim) {
-                value as usize
-            } else {
-                0
-            }
-        };
+        let desc = &image.desc;
+        let only = |has: bool, value: u32| if has { value as usize } else { 0 };
+        let dim = desc.dim;
         let format = self.format()?;
         // The stencil beside a depth of 32 bits takes as much again.
         let times = match self.depth_stencil() {
@@ -525,12 +515,12 @@ impl Mem {
                 image_channel_data_type: format.data,
             },
             CL_IMAGE_ELEMENT_SIZE => desc.format.element_size() * times,
-            CL_IMAGE_ROW_PITCH => image.row_pitch() * times,
-            CL_IMAGE_SLICE_PITCH => image.slice_pitch() * times,
+            CL_IMAGE_ROW_PITCH => image.row_pitch * times,
+            CL_IMAGE_SLICE_PITCH => image.slice_pitch * times,
             CL_IMAGE_WIDTH => desc.pixels() as usize,
-            CL_IMAGE_HEIGHT => only(&[ImageDim::D2, ImageDim::D2Array, ImageDim::D3], desc.height),
-            CL_IMAGE_DEPTH => only(&[ImageDim::D3], desc.depth),
-            CL_IMAGE_ARRAY_SIZE => only(&[ImageDim::D1Array, ImageDim::D2Array], desc.layers),
+            CL_IMAGE_HEIGHT => only(WITH_HEIGHT.contains(&dim), desc.height),
+            CL_IMAGE_DEPTH => only(dim == ImageDim::D3, desc.depth),
+            CL_IMAGE_ARRAY_SIZE => only(ARRAYS.contains(&dim), desc.layers),
             CL_IMAGE_BUFFER => self.parent.clone().filter(|parent| parent.is_buffer()),
             CL_IMAGE_NUM_MIP_LEVELS | CL_IMAGE_NUM_SAMPLES => 0u32,
         }

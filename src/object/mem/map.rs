@@ -150,7 +150,7 @@ impl Mem {
             m.offset < offset + size && offset < m.offset + m.size
         })?;
         let at = self.origin + offset;
-        let memory = self.store.memory(&self.context.memories, index)?;
+        let memory = self.memory(index)?;
         let host = self.store.host_ptr;
         let mut mapping = Mapping::new(flags, offset, size);
         match memory.mapped() {

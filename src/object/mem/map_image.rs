@@ -26,21 +26,21 @@ impl Mem {
         })?;
         let element = image.element();
         let [width, height, depth] = at.size.map(|n| n as usize);
-        let slices = image.slice_pitch() != 0;
+        let slices = image.slice_pitch != 0;
         let within = |base: usize| {
-            let (y, z) = image.steps(image.row_pitch(), image.slice_pitch());
+            let (y, z) = image.steps(image.row_pitch, image.slice_pitch);
             let [first_x, first_y, first_z] = at.origin.map(|n| n as usize);
             base.wrapping_add(first_z * z + first_y * y + first_x * element)
         };
         let mut mapped = MappedBox {
             at,
-            row_pitch: image.row_pitch(),
-            slice_pitch: image.slice_pitch(),
+            row_pitch: image.row_pitch,
+            slice_pitch: image.slice_pitch,
         };
         let mut mapping = Mapping::new(flags, 0, 0);
         let over_buffer = image.backing != Backing::Own;
         if over_buffer {
-            let memory = self.store.memory(&self.context.memories, index)?;
+            let memory = self.memory(index)?;
             let fast = !self.store.is_shared()
                 && if self.host_ptr == 0 {
                     memory.host_cached()
@@ -59,7 +59,7 @@ impl Mem {
         if mapping.pointer == 0 {
             mapped.row_pitch = width * element;
             mapped.slice_pitch = match slices {
-                true if image.desc().dim == ImageDim::D1Array => mapped.row_pitch,
+                true if image.desc.dim == ImageDim::D1Array => mapped.row_pitch,
                 true => mapped.row_pitch * height,
                 false => 0,
             };

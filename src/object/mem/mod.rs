@@ -27,7 +27,7 @@ use super::device::Device;
 use super::late_release::{self, After};
 use super::memories::MemoryIndex;
 use crate::backend::image::ImageRegion;
-use crate::backend::Slice;
+use crate::backend::{Memory, Slice};
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{ensure, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
@@ -202,14 +202,18 @@ impl Mem {
 
     /// Returns the device address of its first byte. Allocates device memory if there is none yet.
     pub fn device_address(&self, device: &Ref<Device>) -> ClResult<u64> {
-        let memory = self.context.memory_of(device)?;
-        let memory = self.store.memory(&self.context.memories, memory)?;
+        let memory = self.memory(self.context.memory_of(device)?)?;
         Ok(memory.address() + self.origin as u64)
+    }
+
+    /// Returns the allocation of its bytes in a memory of the context, made if need be.
+    fn memory(&self, memory: MemoryIndex) -> ClResult<&Arc<dyn Memory>> {
+        self.store.memory(&self.context.memories, memory)
     }
 
     /// Returns a range of the object in a memory of the context.
     pub fn slice(&self, memory: MemoryIndex, offset: u64, size: u64) -> ClResult<Slice> {
-        let memory = self.store.memory(&self.context.memories, memory)?.clone();
+        let memory = self.memory(memory)?.clone();
         Ok(Slice::new(memory, self.origin as u64 + offset, size))
     }
 
@@ -221,7 +225,7 @@ impl Mem {
         offset: u64,
         cached: bool,
     ) -> ClResult<Option<usize>> {
-        let memory = self.store.memory(&self.context.memories, memory)?;
+        let memory = self.memory(memory)?;
         let place = memory.mapped().filter(|_| !cached || memory.host_cached());
         Ok(place.map(|begin| begin.as_ptr() as usize + self.origin + offset as usize))
     }

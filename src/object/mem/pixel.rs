@@ -31,16 +31,16 @@ pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
         }
     }
     let [r, g, b, a] = words;
-    let stored: SmallVec<[u32; 4]> = match format.order {
-        cl::CL_A => SmallVec::from_slice(&[a]),
-        cl::CL_RG | cl::CL_RGx => SmallVec::from_slice(&[r, g]),
-        cl::CL_RA => SmallVec::from_slice(&[r, a]),
-        cl::CL_RGB | cl::CL_RGBx => SmallVec::from_slice(&[r, g, b]),
-        cl::CL_RGBA | cl::CL_sRGBA => SmallVec::from_slice(&[r, g, b, a]),
-        cl::CL_BGRA | cl::CL_sBGRA => SmallVec::from_slice(&[b, g, r, a]),
-        cl::CL_ARGB => SmallVec::from_slice(&[a, r, g, b]),
-        cl::CL_ABGR => SmallVec::from_slice(&[a, b, g, r]),
-        _ => SmallVec::from_slice(&[r]),
+    let stored: &[u32] = match format.order {
+        cl::CL_A => &[a],
+        cl::CL_RG | cl::CL_RGx => &[r, g],
+        cl::CL_RA => &[r, a],
+        cl::CL_RGB | cl::CL_RGBx => &[r, g, b],
+        cl::CL_RGBA | cl::CL_sRGBA => &[r, g, b, a],
+        cl::CL_BGRA | cl::CL_sBGRA => &[b, g, r, a],
+        cl::CL_ARGB => &[a, r, g, b],
+        cl::CL_ABGR => &[a, b, g, r],
+        _ => &[r],
     };
     let packed = |bits: &[u32]| -> u32 {
         let mut all = 0;

@@ -3,7 +3,8 @@
 
 use super::buffer::check_flags;
 use super::description::{
-    bad, check_format, check_images, dim_of, fits, largest, Description, Layout, Source,
+    bad, check_format, check_images, dim_of, fits, largest, Description, Layout, Source, ARRAYS,
+    WITH_HEIGHT,
 };
 use crate::backend::image::ImageDim;
 use crate::backend::PixelFormat;
@@ -18,12 +19,8 @@ use crate::object::properties::unsupported;
 /// Bytes of the largest pixel.
 const LARGEST_PIXEL: usize = 16;
 
-/// An extent that can be asked for, by its place among width, height, depth and layers.
-#[derive(Debug, Clone, Copy)]
-struct Extent {
-    place: usize,
-    dims: &'static [ImageDim],
-}
+/// An extent that can be asked for, by its place among width, height, depth and layers, and the geometries that have it.
+type Extent = (usize, &'static [ImageDim]);
 
 /// Returns the extents and pitches of an image that could be created from a buffer.
 fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> ClResult<Layout> {
@@ -41,28 +38,28 @@ fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> 
 /// well: no object is larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
 fn most(
     context: &Context,
-    extent: Extent,
+    (at, dims): Extent,
     dim: Option<ImageDim>,
     (block, element): (u32, usize),
     given: [usize; 4],
 ) -> u32 {
     let dims = match &dim {
         Some(dim) => std::slice::from_ref(dim),
-        None => extent.dims,
+        None => dims,
     };
     let on = |device: &crate::object::device::Device| {
         let least = |dim: &ImageDim| {
             let limits = largest(&device.caps().images, *dim);
-            let others = (0..4).filter(|place| *place != extent.place && limits[*place] > 1);
+            let others = (0..4).filter(|place| *place != at && limits[*place] > 1);
             // Widths are of pixels, and bytes are of blocks.
             let in_pixels = |place: usize| if place == 0 { u64::from(block) } else { 1 };
             let beside = others.fold(element as u64, |all, place| {
                 let count = (given[place] as u64).div_ceil(in_pixels(place));
                 all.saturating_mul(count.max(1))
             });
-            let unit = in_pixels(extent.place);
+            let unit = in_pixels(at);
             let room = (device.caps().max_alloc_size / beside).saturating_mul(unit);
-            let limit = u64::from(limits[extent.place]) / unit * unit;
+            let limit = u64::from(limits[at]) / unit * unit;
             limit.min(room) as u32
         };
         dims.iter().map(least).min().unwrap_or(0)
@@ -127,28 +124,16 @@ pub fn image_requirements(
         };
         return out.write(size);
     }
-    let extent = match param {
-        cl::CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT => Extent {
-            place: 0,
-            dims: &ImageDim::ALL,
-        },
-        cl::CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT => Extent {
-            place: 1,
-            dims: &[ImageDim::D2, ImageDim::D2Array, ImageDim::D3],
-        },
-        cl::CL_IMAGE_REQUIREMENTS_MAX_DEPTH_EXT => Extent {
-            place: 2,
-            dims: &[ImageDim::D3],
-        },
-        cl::CL_IMAGE_REQUIREMENTS_MAX_ARRAY_SIZE_EXT => Extent {
-            place: 3,
-            dims: &[ImageDim::D1Array, ImageDim::D2Array],
-        },
+    let extent: Extent = match param {
+        cl::CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT => (0, &ImageDim::ALL),
+        cl::CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT => (1, &WITH_HEIGHT),
+        cl::CL_IMAGE_REQUIREMENTS_MAX_DEPTH_EXT => (2, &[ImageDim::D3]),
+        cl::CL_IMAGE_REQUIREMENTS_MAX_ARRAY_SIZE_EXT => (3, &ARRAYS),
         _ => return unknown(param),
     };
     let (mut dim, mut given) = (None, [0; 4]);
     if let Some(wanted) = wanted {
-        dim = dim_of(wanted.kind).filter(|dim| extent.dims.contains(dim));
+        dim = dim_of(wanted.kind).filter(|dim| extent.1.contains(dim));
         if dim.is_none() && wanted.kind != 0 {
             return bad("images of this type do not have what is asked for");
         }

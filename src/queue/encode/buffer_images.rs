@@ -24,7 +24,7 @@ struct ShownPart {
 /// further apart than one operation can express (Vulkan: 2 GiB).
 fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
     let [width, height, depth] = image.extent();
-    let (row_pitch, slice_pitch) = (image.row_pitch(), image.slice_pitch());
+    let (row_pitch, slice_pitch) = (image.row_pitch, image.slice_pitch);
     let row_bytes = u64::from(width) * image.element() as u64;
     let (y_step, z_step) = image.steps(row_pitch, slice_pitch);
     let (y_step, z_step) = (y_step as u64, z_step as u64);
@@ -39,7 +39,7 @@ fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
         _ => (1, 1),
     };
     // Layers of a one-dimensional array count in the second coordinate.
-    let layered = match image.desc().dim {
+    let layered = match image.desc.dim {
         ImageDim::D1Array => rows > 1,
         _ => slices > 1,
     };
