@@ -108,18 +108,15 @@ impl Sampler {
             cl::CL_ADDRESS_MIRRORED_REPEAT => word::ADDRESS_MIRRORED_REPEAT,
             _ => word::ADDRESS_NONE,
         };
-        let filter = if self.filter == cl::CL_FILTER_LINEAR {
-            word::FILTER_LINEAR
-        } else {
-            word::FILTER_NEAREST
+        let filter = match self.filter {
+            cl::CL_FILTER_LINEAR => word::FILTER_LINEAR,
+            _ => word::FILTER_NEAREST,
         };
-        addressing
-            | filter
-            | if self.normalized {
-                word::NORMALIZED_COORDS
-            } else {
-                0
-            }
+        let normalized = match self.normalized {
+            true => word::NORMALIZED_COORDS,
+            false => 0,
+        };
+        addressing | filter | normalized
     }
 }
 

@@ -115,28 +115,20 @@ impl Kernel {
             | cl::CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL
             | cl::CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL => {
                 let on = boolean(size, value)?;
-                let asked = match param {
-                    cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL => {
-                        cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL
-                    }
-                    cl::CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL => {
-                        cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL
-                    }
-                    _ => cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
-                };
+                let number = param - cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL;
+                let asked = [
+                    cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
+                    cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
+                    cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+                ][number as usize];
                 let able = |device: &Ref<Device>| device.usm_capabilities(asked) != 0;
                 ensure!(
                     context.devices.iter().any(able),
                     cl::CL_INVALID_OPERATION,
                     "no device of the context supports such allocations"
                 );
-                let bit = 1 << (param - cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL);
                 let mut exec = self.exec.lock();
-                exec.indirect = if on {
-                    exec.indirect | bit
-                } else {
-                    exec.indirect & !bit
-                };
+                exec.indirect = exec.indirect & !(1 << number) | u32::from(on) << number;
             }
             cl::CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => {
                 let system = boolean(size, value)?;

@@ -137,15 +137,23 @@ pub fn split(size: [u32; 3], element: usize, limit: u64) -> Vec<ImageRegion> {
         ),
         false => ((limit / row).clamp(1, u64::from(height)) as u32, 1),
     };
-    let starts = (0..depth).step_by(slices as usize).flat_map(|z| {
+    cut(size, rows, slices).collect()
+}
+
+/// Cuts an image into boxes of so many rows and slices at most, in the order of their bytes.
+pub fn cut(
+    [width, height, depth]: [u32; 3],
+    rows: u32,
+    slices: u32,
+) -> impl Iterator<Item = ImageRegion> {
+    let starts = (0..depth).step_by(slices as usize).flat_map(move |z| {
         let rows = (0..height).step_by(rows as usize);
         rows.map(move |y| (y, z))
     });
-    let part = |(y, z)| ImageRegion {
+    starts.map(move |(y, z)| ImageRegion {
         origin: [0, y, z],
         size: [width, rows.min(height - y), slices.min(depth - z)],
-    };
-    starts.map(part).collect()
+    })
 }
 
 /// Returns the bytes of a box.

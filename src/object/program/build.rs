@@ -6,7 +6,7 @@ use crate::compile::{
     self, executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable, Header,
     Linkable, SpirvModule,
 };
-use crate::error::{ensure, err, ClError, ClResult, OrErr};
+use crate::error::{ensure, ClError, ClResult, OrErr};
 use crate::handle::{Object, Ref};
 use crate::object::callback::{Callback, ObjectFn};
 use crate::object::device::Device;
@@ -308,33 +308,28 @@ pub(super) fn run(
     failure: cl_int,
     work: impl FnOnce() -> bool + Send + 'static,
 ) -> ClResult {
+    let built = program.clone();
+    // A defect of ours must not leave the application waiting for its callback.
+    let work = move || {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        done.unwrap_or_else(|_| {
+            built.give_up();
+            false
+        })
+    };
     let Some(notify) = notify else {
-        return match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-            Ok(true) => Ok(()),
-            Ok(false) => err(failure, "see the build log"),
-            Err(_) => {
-                program.give_up();
-                err(failure, "the build ended by a defect of the driver")
-            }
-        };
+        ensure!(work(), failure, "see the build log");
+        return Ok(());
     };
     let kept = program.clone();
     let body = move || {
         let _call = Call::enter_or_stay();
-        // A defect of ours must not leave the application waiting for its callback.
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
-            kept.give_up();
-        }
+        work();
         notify.call(kept.handle() as usize);
     };
-    match thread::spawn("pumice-build", body) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            program.give_up();
-            err(
-                cl::CL_OUT_OF_HOST_MEMORY,
-                format!("cannot start a build thread: {error}"),
-            )
-        }
-    }
+    thread::spawn("pumice-build", body).map_err(|error| {
+        program.give_up();
+        let what = format!("cannot start a build thread: {error}");
+        ClError::new(cl::CL_OUT_OF_HOST_MEMORY, what)
+    })
 }

@@ -8,6 +8,7 @@ use crate::error::ClResult;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::image::{Backing, MemImage};
 use crate::object::mem::queue_images::Identity;
+use crate::object::mem::transfer::cut;
 use crate::object::memories::MemoryIndex;
 use smallvec::SmallVec;
 
@@ -51,19 +52,13 @@ fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
         true => (slice_pitch / row_pitch.max(1)) as u32,
         false => 0,
     };
-    let starts = (0..depth)
-        .step_by(slices as usize)
-        .flat_map(|z| (0..height).step_by(rows as usize).map(move |y| (y, z)));
-    let part = |(y, z)| ShownPart {
-        region: ImageRegion {
-            origin: [0, y, z],
-            size: [width, rows, slices],
-        },
-        offset: at(y, z),
+    let part = |region: ImageRegion| ShownPart {
+        offset: at(region.origin[1], region.origin[2]),
         bytes: at(rows - 1, slices - 1) + row_bytes,
         pitches: (row_texels, slice_rows),
+        region,
     };
-    starts.map(part).collect()
+    cut(image.extent(), rows, slices).map(part).collect()
 }
 
 /// Copies the buffers' texels to the images beside them, before a launch, or (`back`) what the kernel wrote back to the

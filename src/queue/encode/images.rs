@@ -14,6 +14,7 @@ use crate::object::memories::MemoryIndex;
 use crate::queue::pending::Slots;
 use crate::queue::state::QueueState;
 use crate::queue::transfer::copy_between;
+use crate::queue::transfer::parts::{from_packed, Parts};
 use crate::queue::Queue;
 use std::sync::Arc;
 
@@ -41,25 +42,6 @@ fn is_one_copy(a: &Arc<dyn DeviceImage>, b: &Arc<dyn DeviceImage>) -> bool {
     let line =
         |image: &Arc<dyn DeviceImage>| matches!(image.desc().dim, ImageDim::D1 | ImageDim::D1Array);
     line(a) == line(b)
-}
-
-/// Returns the rows of a part of a box in host memory, where `rows` are those of the box (as
-/// destination).
-fn part_rows(rows: &BufferCopy, part: &ImageRegion, element: u64) -> BufferCopy {
-    let [_, y, z] = part.origin.map(u64::from);
-    let [width, height, depth] = part.size.map(u64::from);
-    let bytes = width * element;
-    rect::simplify(BufferCopy {
-        src_offset: 0,
-        dst_offset: z * rows.dst_slice_pitch + y * rows.dst_row_pitch,
-        bytes,
-        rows: height,
-        slices: depth,
-        src_row_pitch: bytes,
-        src_slice_pitch: bytes * height,
-        dst_row_pitch: rows.dst_row_pitch,
-        dst_slice_pitch: rows.dst_slice_pitch,
-    })
 }
 
 impl Object<Queue> {
@@ -124,10 +106,16 @@ impl Object<Queue> {
             encoded.wait = true;
             return Ok(encoded);
         }
-        let parts = split(at.size, element, PART);
-        let parts = parts
-            .iter()
-            .map(|part| (part, part_rows(rows, part, element as u64)));
+        let parts = Parts::new(*rows, PART.max(rows.bytes));
+        let parts = parts.iter().map(|part| {
+            let first = (part.src_offset / rows.bytes) as u32;
+            let [width, height, _] = at.size;
+            let region = ImageRegion {
+                origin: [0, first % height, first / height],
+                size: [width, part.rows as u32, part.slices as u32],
+            };
+            (within(at, &region), rect::simplify(from_packed(&part)))
+        });
         self.encode_parts(
             state,
             host,
@@ -135,8 +123,7 @@ impl Object<Queue> {
             how,
             parts,
             |state, part, piece, timed| {
-                let op = Op::copy_packed(image, within(at, part), piece, write);
-                state.record(op, timed)
+                state.record(Op::copy_packed(image, part, piece, write), timed)
             },
         )
     }

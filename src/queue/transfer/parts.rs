@@ -6,7 +6,7 @@ use crate::backend::BufferCopy;
 pub(in crate::queue) const SLOW_READ: u64 = 256;
 
 /// Returns a region with its source packed.
-pub(super) fn from_packed(region: &BufferCopy) -> BufferCopy {
+pub(in crate::queue) fn from_packed(region: &BufferCopy) -> BufferCopy {
     BufferCopy {
         src_offset: 0,
         src_row_pitch: region.bytes,
@@ -21,7 +21,7 @@ pub(super) fn to_packed(region: &BufferCopy) -> BufferCopy {
 }
 
 /// A region that is cut into parts of a size that is bounded.
-pub(super) struct Parts {
+pub(in crate::queue) struct Parts {
     region: BufferCopy,
     /// Bytes of a row, rows, and slices of a part at most. Those of a part are all of them, or one of the next.
     bytes: u64,
@@ -31,7 +31,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Cuts a region into parts of at most `chunk` bytes.
-    pub(super) fn new(region: BufferCopy, chunk: u64) -> Self {
+    pub fn new(region: BufferCopy, chunk: u64) -> Self {
         let bytes = region.bytes.min(chunk).max(1);
         let rows = match bytes < region.bytes {
             true => 1,
@@ -58,7 +58,7 @@ impl Parts {
     }
 
     /// Returns the parts.
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = BufferCopy> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = BufferCopy> + '_ {
         let count = self.counts().iter().product::<u64>() as usize;
         (0..count).map(|number| self.part(number))
     }
