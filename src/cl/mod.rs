@@ -13,9 +13,9 @@ pub const CL_UNORM_INT24: cl_channel_type = 0x10DF;
 /// Not as in `opencl_sys`, which has 0x1287.
 pub const CL_COMMAND_BUFFER_MUTABLE_DISPATCH_ASSERTS_KHR: cl_command_buffer_properties_khr = 0x12B7;
 
-/// Of cl_ext_float_atomics.
+/// A query of cl_ext_float_atomics.
 pub const CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT: cl_device_info = 0x4231;
-/// Of cl_ext_float_atomics.
+/// A query of cl_ext_float_atomics.
 pub const CL_DEVICE_DOUBLE_FP_ATOMIC_CAPABILITIES_EXT: cl_device_info = 0x4232;
-/// Of cl_ext_float_atomics.
+/// A query of cl_ext_float_atomics.
 pub const CL_DEVICE_HALF_FP_ATOMIC_CAPABILITIES_EXT: cl_device_info = 0x4233;
