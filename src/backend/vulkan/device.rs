@@ -268,7 +268,7 @@ impl Device for VulkanDevice {
             format,
             ..*of.desc()
         };
-        Ok(Arc::new(image::alias(of, format, self.writable(&desc))?))
+        Ok(image::alias(of, format, self.writable(&desc))?)
     }
 
     fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn DeviceImage>> {

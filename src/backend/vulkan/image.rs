@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use spirv_lowering::interface::sampler;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 enum Backing {
     Image {
@@ -41,6 +41,8 @@ pub struct VulkanImage {
     stored: Stored,
     backing: Backing,
     stamp: AtomicU64,
+    /// The same texels as unsigned integers, made with the first launch that accesses blocks of them.
+    raw: OnceLock<Arc<Self>>,
 }
 
 impl DeviceImage for VulkanImage {
@@ -231,6 +233,7 @@ fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanI
             storage: vk::ImageView::null(),
         },
         stamp: AtomicU64::new(0),
+        raw: OnceLock::new(),
     };
     let (read, write) = (
         make(false)?,
@@ -250,8 +253,11 @@ fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanI
     Ok(image)
 }
 
-/// Returns the same texels with another format: of those that images share, or their bits.
-pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<VulkanImage> {
+/// Returns the same texels with another format: of those that images share, or their bits, which are one image each time.
+pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<Arc<VulkanImage>> {
+    if let Some(raw) = of.raw.get().filter(|raw| raw.desc.format == format) {
+        return Ok(raw.clone());
+    }
     let stored = format::stored(format).ok_or_else(|| unknown(format))?;
     let Backing::Image { texels, .. } = &of.backing else {
         return Err(unknown(format));
@@ -262,7 +268,11 @@ pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<Vu
     if stored.image != of.stored.image && !raw {
         return Err(unknown(format));
     }
-    view(texels, ImageDesc { format, ..of.desc }, writable)
+    let alias = Arc::new(view(texels, ImageDesc { format, ..of.desc }, writable)?);
+    Ok(match raw {
+        true => of.raw.get_or_init(|| alias).clone(),
+        false => alias,
+    })
 }
 
 /// Creates an image of texels over memory.
@@ -298,6 +308,7 @@ pub fn texel_buffer(
             view,
         },
         stamp: AtomicU64::new(0),
+        raw: OnceLock::new(),
     })
 }
 

@@ -136,3 +136,29 @@ fn memory_above_the_limit_of_one_allocation() {
         }
     }
 }
+
+/// The bits of texels are one image, however many launches access blocks of them; other formats are images of their own.
+#[test]
+fn images_of_bits_are_made_once() {
+    use crate::backend::image::ImageDim;
+    use crate::backend::{ImageDesc, PixelFormat};
+    use crate::cl;
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let format = |order, data| PixelFormat { order, data };
+    let desc = ImageDesc {
+        dim: ImageDim::D2,
+        format: format(cl::CL_RGBA, cl::CL_UNORM_INT8),
+        width: 5,
+        height: 3,
+        depth: 1,
+        layers: 1,
+    };
+    let image = device.create_image(&desc).expect("an image");
+    let raw = desc.format.raw().expect("a format of integers");
+    let alias = |format| device.alias_image(&image, format).expect("an alias");
+    assert!(Arc::ptr_eq(&alias(raw), &alias(raw)));
+    assert_eq!(alias(raw).desc().format, raw);
+    let shared = format(cl::CL_sRGBA, cl::CL_UNORM_INT8);
+    assert_eq!(alias(shared).desc().format, shared);
+}
