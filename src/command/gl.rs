@@ -33,7 +33,7 @@ impl HandOver {
         }
     }
 
-    /// Checks an object of its list.
+    /// Checks that an object of its list is shared, and of the context of the queue.
     pub fn check(self, target: &QueueTarget, mem: &Ref<Mem>) -> ClResult {
         mem.shared_with(self.egl)?;
         ensure!(

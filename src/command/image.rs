@@ -367,7 +367,8 @@ pub fn map(
     ))
 }
 
-/// Returns the rows of a mapped box: packed as source, at the pointer as destination.
+/// Returns the box of an image that a map shows, and the copy of its packed rows to those behind
+/// the pointer of the map.
 pub fn mapped_rows(
     mem: &Ref<Mem>,
     mapping: &crate::object::mem::map::Mapping,

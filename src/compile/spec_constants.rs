@@ -8,8 +8,8 @@ use super::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op};
 
-/// Returns the module with these values (number and little-endian bytes), and without numbers of
-/// constants. A truncated module stays as it is.
+/// Returns the module with these values of its specialisation constants (`SpecId` and
+/// little-endian bytes), which then are plain constants. A truncated module stays as it is.
 pub fn frozen(words: &[u32], values: &[(u32, Vec<u8>)]) -> Vec<u32> {
     let Some(mut edit) = ModuleEdit::of(words) else {
         return words.to_vec();

@@ -64,7 +64,7 @@ impl<'o, 'a> Runner<'o, 'a> {
         }
     }
 
-    /// Starts with another function. `has_calls`: calls of functions are kept.
+    /// Starts to verify another function, which may call functions if `has_calls` is true.
     pub fn begin(&mut self, func: &Function, has_calls: bool) -> Result<()> {
         self.progress = Progress {
             rules: match has_calls {

@@ -75,7 +75,8 @@ fn at_most(n: u64, limit: u32) -> u32 {
     u32::try_from(n).map_or(limit, |n| n.min(limit))
 }
 
-/// Returns the largest divisor of `n` up to `limit`; multiples of `unit` come first.
+/// Returns the largest divisor of `n` up to `limit` that is a multiple of `unit`, or the largest
+/// one of all if none is.
 fn divisor(n: u64, limit: u32, unit: u32) -> u32 {
     let limit = at_most(n, limit).max(1);
     let divides = |d: &u32| n.is_multiple_of(u64::from(*d));

@@ -209,7 +209,7 @@ pub fn run(func: &mut Function, plan: ByteArrayPlan) -> Result<u32> {
 }
 
 impl Class {
-    /// Returns true if one array with elements of one width suffices.
+    /// Returns true if all accesses have one width, so that one array of elements of that width serves them.
     fn agrees(&self) -> bool {
         !self.float_atomics && (self.widths | self.atomics).count_ones() <= 1
     }
