@@ -211,6 +211,7 @@ impl Features {
             (true, "cl_ext_buffer_device_address", (1, 0, 2)),
             (true, CXX_FOR_OPENCL, one),
             (self.usm, "cl_intel_unified_shared_memory", (1, 1, 0)),
+            (self.usm, "cl_khr_unified_svm", (0, 9, 0)),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             (self.images, "cl_khr_depth_images", one),
             (self.gl, "cl_khr_gl_sharing", one),

@@ -20,7 +20,7 @@
 use crate::abi::FromC;
 use crate::entry::{
     buffer, command_buffer, context, device, enqueue, event, ext, gl, image, kernel, platform,
-    program, queue, sampler, semaphore, svm, usm,
+    program, queue, sampler, semaphore, svm, unified_svm, usm,
 };
 use crate::shell;
 use pumice_runtime::cl::*;
@@ -354,6 +354,11 @@ entries! {
         status clSetKernelArgDevicePointerEXT(kernel: cl_kernel, arg_index: cl_uint, arg_value: cl_mem_device_address_ext) = kernel::set_arg_device_pointer;
         // cl_ext_image_requirements_info
         status clGetImageRequirementsInfoEXT(context: cl_context, properties: *const cl_mem_properties, flags: cl_mem_flags, image_format: *const cl_image_format, image_desc: *const cl_image_desc, param_name: cl_image_requirements_info_ext, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = image::get_requirements;
+        // cl_khr_unified_svm
+        create clSVMAllocWithPropertiesKHR(context: cl_context, properties: *const cl_svm_alloc_properties_khr, svm_type_index: cl_uint, size: usize) = unified_svm::alloc;
+        status clSVMFreeWithPropertiesKHR(context: cl_context, properties: *const cl_svm_free_properties_khr, flags: cl_svm_free_flags_khr, ptr: *mut c_void) = unified_svm::free;
+        status clGetSVMPointerInfoKHR(context: cl_context, device: cl_device_id, ptr: *const c_void, param_name: cl_svm_pointer_info_khr, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = unified_svm::get_info;
+        status clGetSVMSuggestedTypeIndexKHR(context: cl_context, required_capabilities: cl_svm_capabilities_khr, desired_capabilities: cl_svm_capabilities_khr, properties: *const cl_svm_alloc_properties_khr, size: usize, suggested_svm_type_index: *mut cl_uint) = unified_svm::get_suggested_type;
         // cl_intel_unified_shared_memory
         create clHostMemAllocINTEL(context: cl_context, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::host_alloc;
         create clDeviceMemAllocINTEL(context: cl_context, device: cl_device_id, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::device_alloc;

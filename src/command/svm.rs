@@ -28,7 +28,12 @@ fn check_device(target: &QueueTarget) -> ClResult {
 }
 
 fn not_null(pointer: *const c_void) -> ClResult<usize> {
-    if pointer.is_null() {
+    begin(pointer, 1)
+}
+
+/// Returns where a range begins, which may be at NULL if it is empty (cl_khr_unified_svm).
+fn begin(pointer: *const c_void, size: usize) -> ClResult<usize> {
+    if pointer.is_null() && size != 0 {
         return err(cl::CL_INVALID_VALUE, "a pointer is null");
     }
     Ok(pointer as usize)
@@ -64,7 +69,7 @@ pub unsafe fn memcpy(
     size: usize,
     kind: cl_command_type,
 ) -> ClResult<Command> {
-    let (dst, src) = (not_null(dst)?, not_null(src)?);
+    let (dst, src) = (begin(dst, size)?, begin(src, size)?);
     let ends = (dst.checked_add(size), src.checked_add(size));
     let (Some(dst_end), Some(src_end)) = ends else {
         return err(cl::CL_INVALID_VALUE, "the size is too large");
@@ -111,7 +116,7 @@ pub unsafe fn fill(
     size: usize,
     kind: cl_command_type,
 ) -> ClResult<Command> {
-    let address = not_null(pointer)?;
+    let address = begin(pointer, size)?;
     let length = pattern.len();
     if !length.is_power_of_two() || length > 128 {
         return err(
@@ -225,7 +230,7 @@ pub fn free(
 }
 
 /// Implements clEnqueueSVMMigrateMem: ranges of allocations, where a size of 0 stands for the
-/// whole.
+/// whole. Memory of the host stays where it is, as do empty ranges of none.
 pub fn migrate(
     target: &QueueTarget,
     ranges: &[(usize, usize)],
@@ -236,6 +241,7 @@ pub fn migrate(
         return err(cl::CL_INVALID_VALUE, "no pointers");
     }
     let touch = migration(flags)?;
+    let system = target.device.svm_capabilities() & cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM != 0;
     let mut parts: Vec<(Ref<Mem>, Range<u64>)> = Vec::with_capacity(ranges.len());
     for (address, size) in ranges {
         match find(target, *address, *size)? {
@@ -246,6 +252,7 @@ pub fn migrate(
                 };
                 parts.push((allocation.mem.clone(), range));
             }
+            None if *size == 0 || system => (),
             None => {
                 return err(
                     cl::CL_INVALID_VALUE,

@@ -9,6 +9,7 @@ use super::info::{
     answer, name_version, name_versions, version, version_string, Info, InfoOut, Written,
 };
 use super::partition;
+use super::svm_types::TypeCapabilities;
 use crate::backend::external::MemoryHandle;
 use crate::backend::image::ImageLimits;
 use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
@@ -22,7 +23,6 @@ use crate::error::{ClError, ClResult, OrErr};
 use crate::features::{self, Features, VENDOR_SUFFIX};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::target::FloatCaps;
-use std::any::Any;
 use std::ffi::{c_void, CStr};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -67,10 +67,16 @@ struct Partition {
     kind: Vec<cl_device_partition_property>,
 }
 
+/// A platform, as its devices know it.
+pub trait HasDevices: Send + Sync {
+    /// Returns all devices of the platform.
+    fn devices(&self) -> &[Ref<Device>];
+}
+
 /// A device.
 pub struct Device {
     /// An object that has it, and so is not named here.
-    platform: Weak<dyn Any + Send + Sync>,
+    platform: Weak<dyn HasDevices>,
     partition: Option<Partition>,
     /// The device of the back end.
     pub backend: Arc<dyn backend::Device>,
@@ -87,14 +93,14 @@ impl Body for Device {
 
 impl Device {
     pub(super) fn new(
-        platform: Weak<dyn Any + Send + Sync>,
+        platform: Weak<dyn HasDevices>,
         backend: Arc<dyn backend::Device>,
     ) -> Ref<Self> {
         Object::new(Self::over(platform, backend, None))
     }
 
     fn over(
-        platform: Weak<dyn Any + Send + Sync>,
+        platform: Weak<dyn HasDevices>,
         backend: Arc<dyn backend::Device>,
         partition: Option<Partition>,
     ) -> Self {
@@ -152,7 +158,13 @@ impl Device {
     /// Returns a device without platform, on a back end made for a test.
     #[cfg(test)]
     pub(crate) fn for_tests(backend: Arc<dyn backend::Device>) -> Ref<Self> {
-        Self::new(Weak::<Object<Self>>::new(), backend)
+        struct None;
+        impl HasDevices for None {
+            fn devices(&self) -> &[Ref<Device>] {
+                &[]
+            }
+        }
+        Self::new(Weak::<None>::new(), backend)
     }
 
     /// Returns the capabilities of the device.
@@ -240,6 +252,26 @@ impl Device {
             }
             _ => 0,
         }
+    }
+
+    /// Returns what the device can do with memory of each type of cl_khr_unified_svm.
+    pub fn svm_types(&self) -> TypeCapabilities {
+        let usm = [
+            cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
+            cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
+            cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+        ];
+        TypeCapabilities::new(
+            self.svm_capabilities(),
+            usm.map(|param| self.usm_capabilities(param)),
+        )
+    }
+
+    /// Returns the same of all devices of the platform.
+    pub fn platform_svm_types(&self) -> TypeCapabilities {
+        let platform = self.platform.upgrade();
+        let devices = platform.as_ref().map_or(&[][..], |all| all.devices());
+        TypeCapabilities::common(devices.iter().map(|device| device.svm_types()))
     }
 
     fn single_fp_config(&self) -> cl_device_fp_config {
@@ -432,6 +464,8 @@ impl Object<Device> {
             CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE | CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE
                 => 1usize << 20,
             CL_DEVICE_SVM_CAPABILITIES => self.svm_capabilities(),
+            CL_DEVICE_SVM_TYPE_CAPABILITIES_KHR =>
+                self.svm_types().list(self.platform_svm_types()).as_slice(),
             CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => cl::cl_bitfield::from(
                 cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT
             ),

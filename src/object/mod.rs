@@ -29,4 +29,6 @@ pub mod semaphore;
 mod sharing;
 pub mod sub_device;
 pub mod svm;
+pub mod svm_types;
+pub mod unified_svm;
 pub mod usm;

@@ -2,9 +2,10 @@
 //!
 //! A machine without a usable device still has the platform; the log says why it is empty.
 
-use super::device::Device;
+use super::device::{Device, HasDevices};
 use super::external_handles::{memory_names, semaphore_names};
 use super::info::{answer, name_versions, version, version_string, Info, InfoOut, Written};
+use super::svm_types::TypeCapabilities;
 use crate::backend::{self, Caps};
 use crate::cl::{self, cl_device_type, cl_uint};
 use crate::error::{ensure, ClResult};
@@ -20,6 +21,12 @@ pub struct Platform {
 
 impl Body for Platform {
     const KIND: Kind = Kind::Platform;
+}
+
+impl HasDevices for Object<Platform> {
+    fn devices(&self) -> &[Ref<Device>] {
+        &self.devices
+    }
 }
 
 impl Platform {
@@ -122,6 +129,10 @@ impl Info for Platform {
             CL_PLATFORM_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR =>
                 semaphore_names(&self.common(|caps| &caps.semaphore_exports)),
             CL_PLATFORM_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES,
+            CL_PLATFORM_SVM_TYPE_CAPABILITIES_KHR => {
+                let all = TypeCapabilities::common(self.devices.iter().map(|d| d.svm_types()));
+                all.list(all).as_slice()
+            },
             CL_PLATFORM_NAME => "Pumice",
             CL_PLATFORM_VENDOR => "Pumice",
             CL_PLATFORM_EXTENSIONS => features::names(&self.extensions()),

@@ -12,9 +12,11 @@ use super::mem::host_work::HostWork;
 use super::mem::reach::HostBacking;
 use super::mem::{same_bytes, Mem};
 use super::memories::MemoryIndex;
+use super::svm_types::SvmType;
 use crate::backend::{Memory, SharedKind};
 use crate::cl::{
-    self, cl_mem_alloc_flags_intel, cl_svm_mem_flags, cl_uint, cl_unified_shared_memory_type_intel,
+    self, cl_mem_alloc_flags_intel, cl_svm_alloc_access_flags_khr, cl_svm_alloc_properties_khr,
+    cl_svm_mem_flags, cl_uint,
 };
 use crate::error::{ensure, err, ClResult, OrErr};
 use crate::handle::Ref;
@@ -28,15 +30,32 @@ pub const DEFAULT_ALIGN: u64 = 128;
 /// The largest alignment in bytes that is given.
 pub const MAX_ALIGN: u64 = 1 << 21;
 
-/// The kind of an allocation of cl_intel_unified_shared_memory.
+/// The properties that an allocation was made with.
 #[derive(Clone)]
-pub struct Usm {
-    /// CL_MEM_ALLOC_TYPE_INTEL
-    pub kind: cl_unified_shared_memory_type_intel,
-    /// CL_MEM_ALLOC_DEVICE_INTEL
+pub struct Origin {
+    /// Its type.
+    pub kind: SvmType,
+    /// The device that it is associated with.
     pub device: Option<Ref<Device>>,
     /// CL_MEM_ALLOC_FLAGS_INTEL
     pub flags: cl_mem_alloc_flags_intel,
+    /// CL_SVM_INFO_ACCESS_FLAGS_KHR
+    pub access: cl_svm_alloc_access_flags_khr,
+    /// CL_SVM_INFO_PROPERTIES_KHR
+    pub properties: Vec<cl_svm_alloc_properties_khr>,
+}
+
+impl Origin {
+    /// Returns that of an allocation without properties.
+    pub(super) fn new(kind: SvmType) -> Self {
+        Self {
+            kind,
+            device: None,
+            flags: 0,
+            access: 0,
+            properties: Vec::new(),
+        }
+    }
 }
 
 /// An allocation.
@@ -47,14 +66,8 @@ pub struct Allocation {
     pub address: usize,
     /// The size in bytes.
     pub size: usize,
-    usm: Option<Usm>,
-}
-
-impl Allocation {
-    /// Returns the kind of cl_intel_unified_shared_memory; None: clSVMAlloc.
-    pub fn usm(&self) -> Option<&Usm> {
-        self.usm.as_ref()
-    }
+    /// The properties that it was made with.
+    pub origin: Origin,
 }
 
 impl HostShared for Allocation {
@@ -165,7 +178,10 @@ pub fn alloc(
             true => SharedKind::Fine,
             false => SharedKind::Coarse,
         },
-        usm: None,
+        origin: Origin::new(match fine {
+            true => SvmType::Fine,
+            false => SvmType::Coarse,
+        }),
     };
     make(context, request, &sharing)
 }
@@ -178,7 +194,7 @@ pub(super) struct Request {
     /// A power of two.
     pub align: u64,
     pub kind: SharedKind,
-    pub usm: Option<Usm>,
+    pub origin: Origin,
 }
 
 /// Creates an allocation that these memories of the context have at one address.
@@ -213,7 +229,7 @@ pub(super) fn make(
         mem: Mem::shared(context, flags, address, size, places, separate),
         address,
         size,
-        usm: request.usm,
+        origin: request.origin,
     });
     let allocations = &context.allocations;
     allocations.insert(address, size, allocation.clone());

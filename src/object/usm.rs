@@ -7,10 +7,12 @@ use super::context::Context;
 use super::device::Device;
 use super::info::{unknown, InfoOut, Written};
 use super::properties::{pairs, unsupported};
-use super::svm::{make, Allocation, Request, Usm, DEFAULT_ALIGN};
+use super::svm::{make, Allocation, Origin, Request, DEFAULT_ALIGN};
+use super::svm_types::SvmType;
 use crate::backend::SharedKind;
 use crate::cl::{
     self, cl_mem_alloc_flags_intel, cl_mem_info_intel, cl_mem_properties_intel, cl_uint,
+    cl_unified_shared_memory_type_intel,
 };
 use crate::error::{ensure, ClResult};
 use crate::handle::Ref;
@@ -40,33 +42,18 @@ fn flags(
     Ok(flags)
 }
 
-/// Which of the three kinds, and for which device.
-#[derive(Clone)]
-pub enum UsmKind {
-    /// clHostMemAllocINTEL
-    Host,
-    /// clDeviceMemAllocINTEL
-    Device(Ref<Device>),
-    /// clSharedMemAllocINTEL
-    Shared(Option<Ref<Device>>),
-}
-
-/// Implements clHostMemAllocINTEL, clDeviceMemAllocINTEL, clSharedMemAllocINTEL.
+/// Implements clHostMemAllocINTEL, clDeviceMemAllocINTEL, clSharedMemAllocINTEL, by the type. Memory
+/// of a device has one; that of the host has none.
 pub fn alloc(
     context: &Ref<Context>,
-    place: UsmKind,
+    (kind, device): (SvmType, Option<Ref<Device>>),
     properties: &[cl_mem_properties_intel],
     size: usize,
     align: cl_uint,
 ) -> ClResult<Arc<Allocation>> {
-    let (kind, device) = match &place {
-        UsmKind::Host => (cl::CL_MEM_TYPE_HOST_INTEL, None),
-        UsmKind::Device(device) => (cl::CL_MEM_TYPE_DEVICE_INTEL, Some(device)),
-        UsmKind::Shared(device) => (cl::CL_MEM_TYPE_SHARED_INTEL, device.as_ref()),
-    };
     let param = match kind {
-        cl::CL_MEM_TYPE_HOST_INTEL => cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
-        cl::CL_MEM_TYPE_DEVICE_INTEL => cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
+        SvmType::Host => cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
+        SvmType::Device => cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
         _ if device.is_none() && context.memories.are_several() => {
             cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
         }
@@ -74,7 +61,7 @@ pub fn alloc(
         _ => cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
     };
     let able = |device: &Ref<Device>| device.usm_capabilities(param) != 0;
-    let sharing = match device {
+    let sharing = match &device {
         Some(device) => {
             let memory = context.memory_of(device)?;
             Vec::from_iter(able(device).then_some(memory))
@@ -92,31 +79,40 @@ pub fn alloc(
         cl::CL_INVALID_VALUE,
         "the alignment is no power of two, or larger than the largest type"
     );
-    let flags = flags(properties, kind == cl::CL_MEM_TYPE_SHARED_INTEL)?;
-    let usm = Usm {
-        kind,
-        device: device.cloned(),
-        flags,
-    };
+    let flags = flags(properties, kind == SvmType::Shared)?;
     let request = Request {
         access: cl::CL_MEM_READ_WRITE,
         size,
         align: align.max(DEFAULT_ALIGN),
-        kind: if kind == cl::CL_MEM_TYPE_DEVICE_INTEL {
-            SharedKind::Coarse
-        } else {
-            SharedKind::Fine
+        kind: match kind {
+            SvmType::Device => SharedKind::Coarse,
+            _ => SharedKind::Fine,
         },
-        usm: Some(usm),
+        origin: Origin {
+            device,
+            flags,
+            ..Origin::new(kind)
+        },
     };
     make(context, request, &sharing)
+}
+
+/// Returns CL_MEM_ALLOC_TYPE_INTEL; `None` for types of which this extension knows nothing.
+fn type_of(kind: SvmType) -> Option<cl_unified_shared_memory_type_intel> {
+    match kind {
+        SvmType::Host => Some(cl::CL_MEM_TYPE_HOST_INTEL),
+        SvmType::Device => Some(cl::CL_MEM_TYPE_DEVICE_INTEL),
+        SvmType::Shared => Some(cl::CL_MEM_TYPE_SHARED_INTEL),
+        SvmType::Coarse | SvmType::Fine | SvmType::System => None,
+    }
 }
 
 /// Checks that an address is null or that of an allocation of this extension. Fails with
 /// CL_INVALID_VALUE for all others.
 pub fn check_free(context: &Context, address: usize) -> ClResult {
-    let ours =
-        |(allocation, offset): (Arc<Allocation>, usize)| offset == 0 && allocation.usm().is_some();
+    let ours = |(found, offset): (Arc<Allocation>, usize)| {
+        offset == 0 && type_of(found.origin.kind).is_some()
+    };
     ensure!(
         address == 0 || context.allocations.find(address).is_some_and(ours),
         cl::CL_INVALID_VALUE,
@@ -133,20 +129,16 @@ pub fn info(
     out: InfoOut<'_>,
 ) -> ClResult<Written> {
     let found = context.allocations.find(address);
-    let found = found.and_then(|(allocation, _)| {
-        let usm = allocation.usm()?.clone();
-        Some((allocation, usm))
-    });
-    let (allocation, usm) = found.unzip();
+    let found = found.and_then(|(found, _)| Some((type_of(found.origin.kind)?, found)));
+    let (kind, found) = found.unzip();
+    let origin = found.as_ref().map(|allocation| &allocation.origin);
     match param {
-        cl::CL_MEM_ALLOC_TYPE_INTEL => {
-            out.write(usm.map_or(cl::CL_MEM_TYPE_UNKNOWN_INTEL, |usm| usm.kind))
-        }
-        cl::CL_MEM_ALLOC_BASE_PTR_INTEL => out.write(allocation.map_or(0, |a| a.address)),
-        cl::CL_MEM_ALLOC_SIZE_INTEL => out.write(allocation.map_or(0, |a| a.size)),
-        cl::CL_MEM_ALLOC_DEVICE_INTEL => out.write(usm.and_then(|usm| usm.device)),
+        cl::CL_MEM_ALLOC_TYPE_INTEL => out.write(kind.unwrap_or(cl::CL_MEM_TYPE_UNKNOWN_INTEL)),
+        cl::CL_MEM_ALLOC_BASE_PTR_INTEL => out.write(found.map_or(0, |found| found.address)),
+        cl::CL_MEM_ALLOC_SIZE_INTEL => out.write(found.map_or(0, |found| found.size)),
+        cl::CL_MEM_ALLOC_DEVICE_INTEL => out.write(origin.and_then(|origin| origin.device.clone())),
         param if u64::from(param) == cl::CL_MEM_ALLOC_FLAGS_INTEL => {
-            out.write(usm.map_or(0, |usm| usm.flags))
+            out.write(origin.map_or(0, |origin| origin.flags))
         }
         _ => unknown(param),
     }

@@ -1,16 +1,9 @@
 //! Extensions whose allocations are addresses: cl_intel_unified_shared_memory, cl_ext_buffer_device_address.
 
 use pumice_tests::sys::*;
-use pumice_tests::{
-    call, create_fails, ext, fails, info, info_text, info_value, ok, Buffer, Setup,
-};
+use pumice_tests::{call, create_fails, ext, fails, info, info_value, ok, Buffer, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-
-fn has(setup: &Setup, extension: &str) -> bool {
-    let all = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
-    all.split(' ').any(|name| name == extension)
-}
 
 /// The kinds of allocation.
 const KINDS: [u32; 3] = [
@@ -80,7 +73,7 @@ fn memcpy(setup: &Setup, dst: *mut c_void, src: *const c_void, size: usize) {
 #[test]
 fn unified_memory_of_each_kind() {
     let setup = Setup::new();
-    if !has(&setup, "cl_intel_unified_shared_memory") {
+    if !setup.has_extension("cl_intel_unified_shared_memory") {
         return pumice_tests::left_out("no cl_intel_unified_shared_memory");
     }
     let caps = |param| info_value!(u64, clGetDeviceInfo(setup.device), param);
@@ -183,7 +176,7 @@ fn unified_memory_of_each_kind() {
 #[test]
 fn unified_memory_is_checked() {
     let setup = Setup::new();
-    if !has(&setup, "cl_intel_unified_shared_memory") {
+    if !setup.has_extension("cl_intel_unified_shared_memory") {
         return pumice_tests::left_out("no cl_intel_unified_shared_memory");
     }
     for kind in KINDS {
@@ -224,7 +217,7 @@ fn unified_memory_is_checked() {
 #[test]
 fn unified_memory_through_pointers_in_memory() {
     let setup = Setup::new();
-    if !has(&setup, "cl_intel_unified_shared_memory") {
+    if !setup.has_extension("cl_intel_unified_shared_memory") {
         return pumice_tests::left_out("no cl_intel_unified_shared_memory");
     }
     let kernel = setup.kernel_of(
@@ -285,7 +278,7 @@ fn addressed(setup: &Setup, size: usize) -> (Buffer, u64) {
 #[test]
 fn buffers_tell_their_device_addresses() {
     let setup = Setup::new();
-    assert!(has(&setup, "cl_ext_buffer_device_address"));
+    assert!(setup.has_extension("cl_ext_buffer_device_address"));
     let set = |kernel: cl_kernel, index, address| {
         ext!(
             &setup,

@@ -3,7 +3,7 @@
 
 use super::buffers::Random;
 use pumice_tests::sys::*;
-use pumice_tests::{fails, info, info_text, info_value, ok, Setup};
+use pumice_tests::{fails, info, info_value, ok, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
@@ -327,9 +327,8 @@ fn required_sub_group_sizes() {
     const KERNEL_COMPILE_SUB_GROUP_SIZE: cl_uint = 0x410a;
     let setup = Setup::new();
     let device = setup.device;
-    let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
     assert_eq!(
-        extensions.contains("cl_intel_required_subgroup_size"),
+        setup.has_extension("cl_intel_required_subgroup_size"),
         has_subgroups(&setup)
     );
     if !has_subgroups(&setup) {
@@ -479,17 +478,10 @@ fn bit_operations_and_dot_products() {
     }
 }
 
-pub fn has_extension(setup: &Setup, name: &str) -> bool {
-    let device = setup.device;
-    info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS)
-        .split(' ')
-        .any(|n| n == name)
-}
-
 #[test]
 fn float_atomics() {
     let setup = Setup::new();
-    if !has_extension(&setup, "cl_ext_float_atomics") {
+    if !setup.has_extension("cl_ext_float_atomics") {
         return pumice_tests::left_out("no cl_ext_float_atomics");
     }
     let program = build(
@@ -592,7 +584,7 @@ fn atomics_of_computed_floats() {
 #[test]
 fn atomics_of_computed_doubles() {
     let setup = Setup::new();
-    let has = |name| has_extension(&setup, name);
+    let has = |name| setup.has_extension(name);
     if !has("cl_khr_fp64") || !has("cl_khr_int64_base_atomics") {
         return pumice_tests::left_out("the device has no atomics of 64 bits");
     }
@@ -637,7 +629,7 @@ fn atomics_of_computed_doubles() {
 #[test]
 fn clocks() {
     let setup = Setup::new();
-    if !has_extension(&setup, "cl_khr_kernel_clock") {
+    if !setup.has_extension("cl_khr_kernel_clock") {
         return pumice_tests::left_out("no cl_khr_kernel_clock");
     }
     let device = setup.device;
@@ -751,14 +743,8 @@ fn independent_sub_groups_wait_for_one_another() {
         clGetDeviceInfo(setup.device),
         CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS
     ) != 0;
-    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
     // Khronos' extension demands it.
-    assert_eq!(
-        extensions
-            .split_whitespace()
-            .any(|e| e == "cl_khr_subgroups"),
-        independent
-    );
+    assert_eq!(setup.has_extension("cl_khr_subgroups"), independent);
     if !independent {
         return pumice_tests::left_out("sub-groups make no progress on their own");
     }

@@ -6,7 +6,7 @@ use pumice_tests::{info_value, Setup};
 /// A device that has them.
 fn with_atomics() -> Option<Setup> {
     let setup = Setup::new();
-    let has = |name| collectives::has_extension(&setup, name);
+    let has = |name| setup.has_extension(name);
     if has("cl_ext_float_atomics") && has("cl_khr_fp16") {
         return Some(setup);
     }
@@ -152,7 +152,7 @@ fn exchanges_of_halves_lose_nothing() {
 #[test]
 fn a_number_that_comes_back_was_rounded() {
     let setup = Setup::new();
-    if !collectives::has_extension(&setup, "cl_khr_fp16") {
+    if !setup.has_extension("cl_khr_fp16") {
         return pumice_tests::left_out("no cl_khr_fp16");
     }
     let source = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable

@@ -2,7 +2,6 @@
 //! images, collective functions of small integers.
 
 use super::buffers::Random;
-use super::collectives::has_extension;
 use super::images::read_texels;
 use pumice_tests::sys::*;
 use pumice_tests::{create, Buffer, Setup};
@@ -21,7 +20,7 @@ const BLOCKS: [(&str, &str, usize, &[usize]); 5] = [
 const ITEMS: usize = 128;
 
 fn has_block_io(setup: &Setup) -> bool {
-    has_extension(setup, "cl_intel_subgroups")
+    setup.has_extension("cl_intel_subgroups")
 }
 
 /// Returns the name of a vector type, or what follows the name of a function.
@@ -252,7 +251,7 @@ fn shuffles() {
         "int4", "uint3", "float16", "long", "uchar8", "short2", "char", "ushort",
     ];
     for (extension, ty) in [("cl_khr_fp16", "half"), ("cl_khr_fp64", "double")] {
-        if has_extension(&setup, extension) {
+        if setup.has_extension(extension) {
             types.push(ty);
         }
     }

@@ -3,8 +3,7 @@
 //! What they must write stands here as a hash of it. Pocl writes the same, as far as it knows the functions; the rest
 //! (`half`, bit fields, dot products) was computed by hand.
 
-use pumice_tests::sys::*;
-use pumice_tests::{info_text, Setup};
+use pumice_tests::Setup;
 
 /// Words of the buffers.
 const WORDS: usize = 16384;
@@ -78,7 +77,6 @@ fn hash(words: &[u32]) -> u64 {
 #[test]
 fn unusual_ways() {
     let setup = Setup::new();
-    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
     let mut parts = include_str!("language.cl").split("\n//== ");
     let common = parts.next().expect("what all kernels have");
     let sources: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('\n')).collect();
@@ -89,7 +87,7 @@ fn unusual_ways() {
         assert_eq!(name, title);
         if !needed
             .split_whitespace()
-            .all(|name| extensions.contains(name))
+            .all(|name| setup.has_extension(name))
         {
             pumice_tests::left_out(&format!("{name}: not all of {needed}"));
             continue;

@@ -2,7 +2,7 @@
 //! make of counters do no harm.
 
 use pumice_tests::sys::*;
-use pumice_tests::{info_text, info_value, Setup};
+use pumice_tests::{info_value, Setup};
 
 #[test]
 fn arrays_keep_their_sizes() {
@@ -92,8 +92,7 @@ fn addresses_of_arrays_are_numbers() {
 #[test]
 fn atomics_of_two_widths_on_one_array() {
     let setup = Setup::new();
-    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
-    if !extensions.contains("cl_khr_int64_base_atomics") {
+    if !setup.has_extension("cl_khr_int64_base_atomics") {
         return pumice_tests::left_out("no cl_khr_int64_base_atomics");
     }
     let kernel = setup.kernel_of(

@@ -1,7 +1,6 @@
 //! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `unsigned_compares`). Comparisons of numbers of
 //! 32 bits with counters of 64, and loops whose bounds are constants, which Mesa's gets wrong (see `divided_trip_counts`).
 
-use crate::collectives::has_extension;
 use pumice_tests::sys::cl_uint;
 use pumice_tests::{Kernel, Setup};
 
@@ -373,7 +372,7 @@ const CONSTANT: &[(&str, &str, u32)] = &[
 #[test]
 fn constant_trip_counts() {
     let setup = Setup::new();
-    let doubles = has_extension(&setup, "cl_khr_fp64");
+    let doubles = setup.has_extension("cl_khr_fp64");
     if !doubles {
         pumice_tests::left_out("no double precision");
     }

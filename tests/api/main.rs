@@ -73,5 +73,6 @@ mod surroundings;
 mod svm;
 mod threads;
 mod timelines;
+mod unified_svm;
 #[cfg(not(unix))]
 mod without;

@@ -388,7 +388,7 @@ fn divisors_of_lanes_that_are_not_there() {
 /// The bits of a comparison as a half: LLVM had no instruction for it, and the kernel was not built (quirk `halves-of-masks`).
 #[test]
 fn comparisons_as_halves() {
-    if !crate::collectives::has_extension(&Setup::new(), "cl_khr_fp16") {
+    if !Setup::new().has_extension("cl_khr_fp16") {
         return pumice_tests::left_out("no cl_khr_fp16");
     }
     let source = "

@@ -1,6 +1,6 @@
 //! Objects of OpenCL that release themselves, for tests.
 
-use crate::{call, create, ok};
+use crate::{call, create, info_text, ok};
 use opencl_sys::*;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr::{null, null_mut};
@@ -160,6 +160,12 @@ impl Setup {
     /// In-order queue.
     pub fn new() -> Self {
         Self::with_queue(0)
+    }
+
+    /// Returns true if the device reports an extension.
+    pub fn has_extension(&self, name: &str) -> bool {
+        let all = info_text!(clGetDeviceInfo(self.device), CL_DEVICE_EXTENSIONS);
+        all.split(' ').any(|known| known == name)
     }
 
     /// With a queue of these properties.

@@ -16,4 +16,5 @@ pub mod queue;
 pub mod sampler;
 pub mod semaphore;
 pub mod svm;
+pub mod unified_svm;
 pub mod usm;

@@ -8,16 +8,18 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::command;
 use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::handle::Ref;
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::svm;
-use pumice_runtime::object::usm::{self, UsmKind};
+use pumice_runtime::object::svm_types::SvmType;
+use pumice_runtime::object::usm;
 use pumice_runtime::queue::{self, Queue};
 use std::ffi::c_void;
 
 fn alloc(
     context: Handle,
-    place: impl FnOnce() -> ClResult<UsmKind>,
+    place: impl FnOnce() -> ClResult<(SvmType, Option<Ref<Device>>)>,
     properties: In<cl_mem_properties_intel>,
     size: usize,
     alignment: cl_uint,
@@ -34,7 +36,13 @@ pub fn host_alloc(
     size: usize,
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    alloc(context, || Ok(UsmKind::Host), properties, size, alignment)
+    alloc(
+        context,
+        || Ok((SvmType::Host, None)),
+        properties,
+        size,
+        alignment,
+    )
 }
 
 pub fn device_alloc(
@@ -44,7 +52,7 @@ pub fn device_alloc(
     size: usize,
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    let place = || Ok(UsmKind::Device(device.object::<Device>()?));
+    let place = || Ok((SvmType::Device, Some(device.object::<Device>()?)));
     alloc(context, place, properties, size, alignment)
 }
 
@@ -56,10 +64,8 @@ pub fn shared_alloc(
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
     let place = || {
-        Ok(UsmKind::Shared(match device.is_null() {
-            true => None,
-            false => Some(device.object::<Device>()?),
-        }))
+        let device = (!device.is_null()).then(|| device.object::<Device>());
+        Ok((SvmType::Shared, device.transpose()?))
     };
     alloc(context, place, properties, size, alignment)
 }

@@ -12,7 +12,7 @@ use crate::object::info::unknown;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
-use crate::object::svm;
+use crate::object::{svm, unified_svm};
 use spirv_lowering::interface::{Access, ArgKind};
 use std::sync::{Arc, Weak};
 
@@ -25,6 +25,8 @@ pub(super) struct ExecInfo {
     device_addresses: Vec<u64>,
     /// Bit per kind of allocation of cl_intel_unified_shared_memory that pointers in memory may lead to.
     indirect: u32,
+    /// Pointers in memory may lead to any allocation that need not be named.
+    any_svm: bool,
     /// Pointers in memory lead to no other memory of the host.
     no_system: bool,
 }
@@ -34,7 +36,8 @@ impl ExecInfo {
     #[inline]
     pub(super) fn apply(&self, context: &Context, memory: MemoryIndex, launch: &mut KernelLaunch) {
         launch.host_memory &= !self.no_system;
-        if self.reached.is_empty() && self.device_addresses.is_empty() && self.indirect == 0 {
+        let indirect = self.indirect != 0 || self.any_svm;
+        if self.reached.is_empty() && self.device_addresses.is_empty() && !indirect {
             return;
         }
         let known = self.reached.iter().filter_map(Weak::upgrade);
@@ -129,6 +132,11 @@ impl Kernel {
                 );
                 let mut exec = self.exec.lock();
                 exec.indirect = exec.indirect & !(1 << number) | u32::from(on) << number;
+            }
+            cl::CL_KERNEL_EXEC_INFO_SVM_INDIRECT_ACCESS_KHR => {
+                let on = boolean(size, value)?;
+                unified_svm::check_indirect(context)?;
+                self.exec.lock().any_svm = on;
             }
             cl::CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => {
                 let system = boolean(size, value)?;

@@ -95,9 +95,7 @@ fn work_groups() {
         ),
         [16; 16]
     );
-    if info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS)
-        .contains("cl_khr_work_group_uniform_arithmetic")
-    {
+    if setup.has_extension("cl_khr_work_group_uniform_arithmetic") {
         let needs = "GroupUniformArithmeticKHR SPV_KHR_uniform_group_instructions";
         let xor = x.iter().fold(0, |a, b| a ^ b);
         assert_eq!(

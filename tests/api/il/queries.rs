@@ -120,8 +120,7 @@ fn capabilities_follow_features() {
     let setup = Setup::new();
     let device = setup.device;
     let reported = capabilities(&setup);
-    let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
-    let has = |name: &str| extensions.split(' ').any(|e| e == name);
+    let has = |name: &str| setup.has_extension(name);
     let flag = |query| {
         info!(clGetDeviceInfo(device), query)
             .iter()

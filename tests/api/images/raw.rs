@@ -1,7 +1,6 @@
 //! Pixels that share bytes: RAW10 and RAW12 (cl_ext_image_raw10_raw12).
 
 use super::*;
-use pumice_tests::info_text;
 
 /// Channel type, pixels of a block and its bytes, low bits of a pixel.
 const RAW: [(u32, usize, usize, u32); 2] = [
@@ -26,10 +25,7 @@ fn pixel(row: &[u8], x: usize, (_, pixels, bytes, low): (u32, usize, usize, u32)
 
 /// Whether the device has them. One that has not refuses them.
 fn has_raw(setup: &Setup) -> bool {
-    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
-    let has = extensions
-        .split(' ')
-        .any(|name| name == "cl_ext_image_raw10_raw12");
+    let has = setup.has_extension("cl_ext_image_raw10_raw12");
     let program = "#ifdef __opencl_c_ext_image_raw10_raw12
         kernel void with(global uint *to) { *to = CLK_UNSIGNED_INT_RAW10_EXT; }
         #else

@@ -22,7 +22,7 @@ fn wrong_handles() {
         ("cl_khr_external_memory_dma_buf", DMA_BUF),
     ];
     for (extension, kind) in kinds {
-        if !has(&setup, extension) {
+        if !setup.has_extension(extension) {
             left_out(extension);
             continue;
         }
@@ -67,7 +67,7 @@ fn wrong_handles() {
 #[test]
 fn creation() {
     let setup = Setup::new();
-    let kind = match has(&setup, "cl_khr_external_memory_dma_buf") {
+    let kind = match setup.has_extension("cl_khr_external_memory_dma_buf") {
         true => DMA_BUF,
         false => return left_out("no cl_khr_external_memory_dma_buf"),
     };
@@ -128,7 +128,7 @@ fn creation() {
 #[test]
 fn handing_over() {
     let setup = Setup::new();
-    if !has(&setup, "cl_khr_external_memory") {
+    if !setup.has_extension("cl_khr_external_memory") {
         return left_out("no cl_khr_external_memory");
     }
     let plain = setup.buffer(64);
@@ -190,7 +190,7 @@ fn semaphores() {
         )
     };
     assert_eq!(reimport(&plain, -1), CL_INVALID_SEMAPHORE_KHR);
-    if !has(&setup, "cl_khr_external_semaphore_opaque_fd") {
+    if !setup.has_extension("cl_khr_external_semaphore_opaque_fd") {
         let list = [TYPE, BINARY, exports, OPAQUE_SEMAPHORE, 0, 0];
         let code = Semaphore::try_new(&setup, &list).err();
         assert_eq!(code, Some(CL_INVALID_PROPERTY));

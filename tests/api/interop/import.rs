@@ -55,7 +55,7 @@ impl Drop for Pages {
 #[test]
 fn memory_of_the_host() {
     let setup = Setup::new();
-    if !has(&setup, "cl_arm_import_memory_host") {
+    if !setup.has_extension("cl_arm_import_memory_host") {
         return left_out("the device imports no memory of the host");
     }
     for properties in [&[][..], &[TYPE, CL_IMPORT_TYPE_HOST_ARM, 0]] {
@@ -83,7 +83,7 @@ fn memory_of_the_host() {
 #[test]
 fn dma_buffers() {
     let setup = Setup::new();
-    if !has(&setup, "cl_arm_import_memory_dma_buf") {
+    if !setup.has_extension("cl_arm_import_memory_dma_buf") {
         return left_out("the device imports no DMA buffers");
     }
     let list = [TYPE, CL_IMPORT_TYPE_DMA_BUF_ARM, 0];
@@ -115,7 +115,7 @@ fn dma_buffers() {
 #[test]
 fn errors() {
     let setup = Setup::new();
-    if !has(&setup, "cl_arm_import_memory_host") {
+    if !setup.has_extension("cl_arm_import_memory_host") {
         return left_out("the device imports no memory of the host");
     }
     let pages = Pages::new(8192);

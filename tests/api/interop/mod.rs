@@ -7,8 +7,7 @@ mod vulkan;
 
 use pumice_tests::sys::*;
 use pumice_tests::{
-    call, code_name, create, ext, good_child, info_text, is_alone, job, left_out, ok, Buffer,
-    Event, Setup,
+    call, code_name, create, ext, good_child, is_alone, job, left_out, ok, Buffer, Event, Setup,
 };
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
@@ -27,11 +26,6 @@ const SIZE: usize = 256 << 10;
 const WIDTH: u32 = 67;
 const HEIGHT: u32 = 45;
 const TEXELS: usize = (WIDTH * HEIGHT * 4) as usize;
-
-fn has(setup: &Setup, extension: &str) -> bool {
-    let names = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
-    names.split(' ').any(|name| name == extension)
-}
 
 /// Bytes that differ from round to round.
 fn pattern(round: u8, size: usize) -> Vec<u8> {
@@ -256,7 +250,7 @@ fn image_after(round: u8) -> Vec<u8> {
 
 /// Vulkan's side, or why the test is not run.
 fn vulkan(setup: &Setup) -> Option<std::sync::Arc<Vulkan>> {
-    if !has(setup, "cl_khr_external_memory_opaque_fd") {
+    if !setup.has_extension("cl_khr_external_memory_opaque_fd") {
         left_out("the device imports no memory of Vulkan's");
         return None;
     }
@@ -271,7 +265,7 @@ fn one_process() {
     let Some(vulkan) = vulkan(&setup) else {
         return;
     };
-    let shares = has(&setup, "cl_khr_external_semaphore_opaque_fd");
+    let shares = setup.has_extension("cl_khr_external_semaphore_opaque_fd");
     for image in [false, true] {
         let size = image.then_some((WIDTH, HEIGHT));
         let bytes = if image { TEXELS } else { SIZE };
@@ -383,7 +377,7 @@ fn two_processes() {
     let Some(vulkan) = vulkan(&setup) else {
         return;
     };
-    let shares = has(&setup, "cl_khr_external_semaphore_opaque_fd");
+    let shares = setup.has_extension("cl_khr_external_semaphore_opaque_fd");
     let (buffer, image) = (vulkan.buffer(SIZE as u64), vulkan.image(WIDTH, HEIGHT));
     let mut hosts = [SIZE, SIZE, TEXELS, TEXELS].map(|size| vulkan.host(size));
     hosts[0].write(&pattern(3, SIZE));
@@ -429,7 +423,7 @@ fn two_processes() {
 #[test]
 fn semaphores_of_opencl() {
     let setup = Setup::new();
-    if has(&setup, "cl_khr_external_semaphore_opaque_fd") {
+    if setup.has_extension("cl_khr_external_semaphore_opaque_fd") {
         let one = Semaphore::exported(&setup, OPAQUE_SEMAPHORE);
         let fd = one.fd(OPAQUE_SEMAPHORE).expect("a file descriptor");
         let other = Semaphore::of(&setup, fd);
@@ -443,7 +437,7 @@ fn semaphores_of_opencl() {
     } else {
         left_out("the device shares no semaphores by opaque descriptors");
     }
-    if has(&setup, "cl_khr_external_semaphore_sync_fd") {
+    if setup.has_extension("cl_khr_external_semaphore_sync_fd") {
         let kind = CL_SEMAPHORE_HANDLE_SYNC_FD_KHR as cl_semaphore_properties_khr;
         let one = Semaphore::exported(&setup, kind);
         assert_eq!(one.fd(kind).err(), Some(CL_INVALID_OPERATION));
@@ -504,7 +498,7 @@ fn mapped_descriptors() {
     }
     let setup = Setup::new();
     let kind = pumice_tests::info_value!(u64, clGetDeviceInfo(setup.device), CL_DEVICE_TYPE);
-    if kind != CL_DEVICE_TYPE_CPU || !has(&setup, "cl_khr_external_memory_dma_buf") {
+    if kind != CL_DEVICE_TYPE_CPU || !setup.has_extension("cl_khr_external_memory_dma_buf") {
         return left_out("a DMA buffer is more than a file in memory there");
     }
     for image in [false, true] {

@@ -45,8 +45,7 @@ fn atomics() {
 #[test]
 fn atomics_of_64_bits() {
     let setup = Setup::new();
-    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
-    if !extensions.contains("cl_khr_int64_base_atomics") {
+    if !setup.has_extension("cl_khr_int64_base_atomics") {
         return pumice_tests::left_out("no cl_khr_int64_base_atomics");
     }
     let source = "
