@@ -521,7 +521,7 @@ impl Features {
 /// Returns the extensions that do not depend on a device.
 pub fn platform_extensions() -> Vec<Versioned> {
     vec![
-        ("cl_khr_icd", (1, 0, 0)),
+        ("cl_khr_icd", (2, 0, 1)),
         ("cl_khr_extended_versioning", (1, 0, 0)),
     ]
 }

@@ -1,4 +1,4 @@
-//! Handles: pointers to objects whose first word is the loader's dispatch table.
+//! Handles: pointers to objects whose first word points to a dispatch table, and whose second the loader keeps.
 //!
 //! Every handle that an application passes is looked up in a registry of live objects before
 //! anything is read through it, so a null, foreign, wrong-typed or dead handle is an error code and
@@ -65,6 +65,8 @@ pub trait Body: Any + Send + Sync + Sized {
 #[repr(C)]
 pub struct Object<T> {
     dispatch: usize,
+    /// A pointer to data of the loader (cl_khr_icd 2.0).
+    dispatch_data: AtomicUsize,
     api_refs: AtomicU32,
     /// Set once the application has or may have its handle: the registry has an entry then.
     registered: AtomicBool,
@@ -75,10 +77,16 @@ pub struct Object<T> {
 pub type Ref<T> = Arc<Object<T>>;
 
 static DISPATCH: AtomicUsize = AtomicUsize::new(0);
+static DISPATCH_DATA: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the address of the dispatch table that all objects made from now on carry. Called once by the C edge.
 pub fn set_dispatch(table: *const c_void) {
     DISPATCH.store(table as usize, Ordering::Release);
+}
+
+/// Sets the loader's data that all objects made from now on carry (clIcdSetPlatformDispatchDataKHR).
+pub fn set_dispatch_data(data: *const c_void) {
+    DISPATCH_DATA.store(data as usize, Ordering::Release);
 }
 
 /// The object of a handle.
@@ -106,6 +114,7 @@ impl<T: Body> Object<T> {
     fn with(body: T) -> Self {
         Self {
             dispatch: DISPATCH.load(Ordering::Acquire),
+            dispatch_data: AtomicUsize::new(DISPATCH_DATA.load(Ordering::Acquire)),
             api_refs: AtomicU32::new(0),
             registered: AtomicBool::new(false),
             body,
@@ -116,6 +125,12 @@ impl<T: Body> Object<T> {
     /// [`Object::publish`] or [`Object::handle`].
     pub fn new(body: T) -> Ref<T> {
         Arc::new(Self::with(body))
+    }
+
+    /// Takes over the loader's data that new objects get.
+    pub fn renew_dispatch_data(&self) {
+        let data = DISPATCH_DATA.load(Ordering::Acquire);
+        self.dispatch_data.store(data, Ordering::Release);
     }
 
     /// Creates an object whose body needs a weak reference to itself.

@@ -28,7 +28,7 @@ fn platform() -> &'static Ref<Platform> {
     static PLATFORM: OnceLock<Ref<Platform>> = OnceLock::new();
     PLATFORM.get_or_init(|| {
         library::stay();
-        handle::set_dispatch((&raw const table::DISPATCH).cast());
+        handle::set_dispatch(table::tagged().as_ptr().cast());
         let platform = Platform::open();
         platform.publish();
         for device in &platform.devices {

@@ -25,6 +25,8 @@ use crate::entry::{
 use crate::shell;
 use pumice_runtime::cl::*;
 use std::ffi::{c_char, c_uchar, c_void};
+use std::mem::offset_of;
+use std::sync::OnceLock;
 
 type NotifyProgram = Option<unsafe extern "C" fn(cl_program, *mut c_void)>;
 type NotifyMem = Option<unsafe extern "C" fn(cl_mem, *mut c_void)>;
@@ -117,8 +119,8 @@ macro_rules! entries {
         $(shell! { $kind $name ($($arg: $ty),*) $($body)? })*
         $(shell! { $xkind $xname ($($xarg: $xty),*) $($xbody)? })*
 
-        /// The dispatch table, to which the first word of every handle points.
-        pub(crate) static DISPATCH: cl_icd_dispatch = cl_icd_dispatch { $($name: Some($name)),* };
+        /// The entry points, as they stand in a dispatch table.
+        static DISPATCH: cl_icd_dispatch = cl_icd_dispatch { $($name: Some($name)),* };
 
         /// Returns the address of an entry point, if Pumice has it.
         pub(crate) fn address(name: &str) -> Option<*mut c_void> {
@@ -310,6 +312,8 @@ entries! {
         status clGetKernelSuggestedLocalWorkSize(command_queue: cl_command_queue, kernel: cl_kernel, work_dim: cl_uint, global_work_offset: *const usize, global_work_size: *const usize, suggested_local_work_size: *mut usize) = kernel::get_suggested_local_work_size;
     }
     extra {
+        pointer clIcdGetFunctionAddressForPlatformKHR(platform: cl_platform_id, func_name: *const c_char) = ext::get_function_address_of_platform;
+        status clIcdSetPlatformDispatchDataKHR(platform: cl_platform_id, dispatch_data: *mut c_void) = platform::set_dispatch_data;
         status clIcdGetPlatformIDsKHR(num_entries: cl_uint, platforms: *mut cl_platform_id, num_platforms: *mut cl_uint) = platform::get_ids;
         create clCreateCommandQueueWithPropertiesKHR(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties) = queue::create;
         // cl_khr_command_buffer
@@ -376,6 +380,29 @@ entries! {
     }
 }
 
+/// The number of entries of a dispatch table.
+const WORDS: usize = size_of::<cl_icd_dispatch>() / size_of::<usize>();
+
+/// CL_ICD2_TAG_KHR
+const ICD2_TAG: usize = match size_of::<usize>() {
+    4 => 0x434c_3331,
+    _ => 0x4f50_454e_434c_3331_u64 as usize,
+};
+
+/// Returns the dispatch table, to which the first word of every handle points. Two entries that no loader calls say that a loader
+/// may keep a table of its own (cl_khr_icd 2.0).
+pub(crate) fn tagged() -> &'static [usize; WORDS] {
+    static TABLE: OnceLock<[usize; WORDS]> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let each = size_of::<usize>();
+        // SAFETY: a structure of pointers to functions, all of which are there, read as the addresses that they are.
+        let mut words: [usize; WORDS] = unsafe { std::mem::transmute_copy(&DISPATCH) };
+        words[offset_of!(cl_icd_dispatch, clGetPlatformIDs) / each] = ICD2_TAG;
+        words[offset_of!(cl_icd_dispatch, clUnloadCompiler) / each] = ICD2_TAG;
+        words
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,7 +421,13 @@ mod tests {
     /// The loader finds functions by their place in the table.
     #[test]
     fn the_table_has_no_holes() {
-        let words = size_of::<cl_icd_dispatch>() / size_of::<usize>();
-        assert_eq!(words, NAMES.len());
+        assert_eq!(WORDS, NAMES.len());
+        let tags = NAMES
+            .iter()
+            .zip(tagged())
+            .filter(|(_, word)| **word == ICD2_TAG);
+        let tags: Vec<&str> = tags.map(|(name, _)| *name).collect();
+        assert_eq!(tags, ["clGetPlatformIDs", "clUnloadCompiler"]);
+        assert!(tagged().iter().all(|word| *word != 0));
     }
 }

@@ -2,9 +2,11 @@
 
 use pumice_tests::sys::cl_icd::*;
 use pumice_tests::sys::*;
-use pumice_tests::{call, create_fails, fails, info, info_text, info_value, ok, Setup};
-use std::ffi::CStr;
-use std::ptr::null_mut;
+use pumice_tests::{
+    call, create, create_fails, ext, fails, info, info_text, info_value, ok, Queue, Setup,
+};
+use std::ffi::{c_void, CStr};
+use std::ptr::{null, null_mut};
 
 fn platform() -> cl_platform_id {
     let mut platform = null_mut();
@@ -526,6 +528,57 @@ fn external_handles_are_refused() {
 }
 
 /// The loader of the machine may not know the newest functions; the driver's own table does.
+/// The loader's data of the platform is that of its devices and of all objects made later (cl_khr_icd 2.0). In a process of its
+/// own, as the loader of this one may have data of its own.
+#[test]
+fn objects_carry_the_data_of_the_loader() {
+    if !pumice_tests::is_alone("devices::objects_carry_the_data_of_the_loader") {
+        return;
+    }
+    let setup = Setup::new();
+    let name = c"clIcdSetPlatformDispatchDataKHR";
+    if setup
+        .function::<clIcdSetPlatformDispatchDataKHR_t>(name)
+        .is_none()
+    {
+        return pumice_tests::left_out("the loader does not show its own functions");
+    }
+    // SAFETY: the second word of every handle is the loader's.
+    let data = |handle: *mut c_void| unsafe { *handle.cast::<usize>().add(1) };
+    let before = data(setup.platform);
+    let value = if before == 0 { 0x1230 } else { before };
+    let set = |platform| {
+        ext!(
+            setup,
+            clIcdSetPlatformDispatchDataKHR:
+                clIcdSetPlatformDispatchDataKHR_t(platform, value as *mut c_void)
+        )
+    };
+    assert_eq!(set(null_mut()), CL_INVALID_PLATFORM);
+    assert_eq!(set(setup.platform), CL_SUCCESS);
+    let buffer = setup.buffer(4);
+    let queue = Queue(create!(clCreateCommandQueueWithProperties(
+        setup.context.0,
+        setup.device,
+        null()
+    )));
+    for handle in [setup.platform, setup.device, buffer.0, queue.0] {
+        assert_eq!(data(handle), value);
+    }
+    assert_eq!(data(setup.context.0), before);
+    let address = |platform, name: &CStr| {
+        ext!(
+            setup,
+            clIcdGetFunctionAddressForPlatformKHR:
+                clIcdGetFunctionAddressForPlatformKHR_t(platform, name.as_ptr())
+        )
+    };
+    assert!(!address(setup.platform, c"clCreateBuffer").is_null());
+    assert!(!address(setup.platform, c"clSVMAllocWithPropertiesKHR").is_null());
+    assert!(address(setup.platform, c"clNoSuchFunction").is_null());
+    assert!(address(setup.device.cast(), c"clCreateBuffer").is_null());
+}
+
 #[test]
 fn the_dispatch_table_is_complete() {
     let platform = platform();

@@ -5,7 +5,7 @@ use pumice_tests::{call, create, create_fails, fails, ok, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-/// A live object whose first word is a valid dispatch table, as the loader needs, but of another type.
+/// A live object with the words that the loader needs, but of another type.
 struct Foreign {
     setup: Setup,
     buffer: cl_mem,
@@ -22,12 +22,12 @@ impl Foreign {
             64,
             null_mut()
         ));
-        // SAFETY: the first word of a handle is the address of the dispatch table.
-        let table = unsafe { *setup.platform.cast::<usize>() };
+        // SAFETY: the first word of a handle is the address of a dispatch table, the second is the loader's.
+        let [table, data] = unsafe { *setup.platform.cast::<[usize; 2]>() };
         Self {
             setup,
             buffer,
-            copy: Box::new([table, 1, 2, 3, 4, 5, 6, 7]),
+            copy: Box::new([table, data, 2, 3, 4, 5, 6, 7]),
         }
     }
 

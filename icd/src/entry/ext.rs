@@ -5,6 +5,7 @@ use crate::abi::{self, Handle, In};
 use crate::table;
 use pumice_runtime::cl;
 use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::object::platform::Platform;
 use std::ffi::{c_char, c_void};
 
 /// Returns a function of an extension that Pumice does not have.
@@ -24,6 +25,15 @@ pub fn get_function_address(name: In<c_char>) -> ClResult<*mut c_void> {
         None => None,
     };
     Ok(address.unwrap_or(std::ptr::null_mut()))
+}
+
+/// Implements clIcdGetFunctionAddressForPlatformKHR. NULL is no platform.
+pub fn get_function_address_of_platform(
+    platform: Handle,
+    name: In<c_char>,
+) -> ClResult<*mut c_void> {
+    platform.object::<Platform>()?;
+    get_function_address(name)
 }
 
 pub fn get_function_address_for_platform(

@@ -31,6 +31,17 @@ pub fn get_ids(entries: cl_uint, platforms: Out<cl_platform_id>, count: Out<cl_u
     )
 }
 
+/// Implements clIcdSetPlatformDispatchDataKHR: the platform and its devices are there already.
+pub fn set_dispatch_data(platform: Handle, data: Handle) -> ClResult {
+    let platform = platform.object::<Platform>()?;
+    handle::set_dispatch_data(data.as_ptr());
+    platform.renew_dispatch_data();
+    for device in &platform.devices {
+        device.renew_dispatch_data();
+    }
+    Ok(())
+}
+
 pub fn get_info(
     platform: Handle,
     param: cl_platform_info,
