@@ -14,7 +14,6 @@
 //! Later commands of an in-order queue, or of one with a barrier, are held until the task is done (`hazards`). Other queues may
 //! meanwhile run kernels that set the events which a tree waits for.
 
-use super::encode::buffer_images::copy_shown_images;
 use super::encode::dispatches::{record_launch, Recorder, Uses};
 use super::host::print_buffers::{PrintBuffer, PrintBuffers};
 use super::transfer::staging::{Piece, Pool, UNBOUNDED};
@@ -68,49 +67,41 @@ pub struct LaunchTree {
     /// Until that launch has ended.
     first: Mutex<Option<UnderWay>>,
     /// The memory with what the first kernel knows of device queues.
-    _state: Piece,
+    pub(super) state: Piece,
     /// The identity by which the tree has images of its own: it runs on another stream than the launches of its queue.
     identity: Identity,
 }
 
 impl LaunchTree {
-    /// Creates a tree whose first launch has the number 0. `place` allocates memory for the
+    /// Creates a tree whose first launch has the number 0. `room` allocates memory for the
     /// device-queue state of that launch.
     pub fn new(
         target: &QueueTarget,
         enqueues: &Arc<Enqueues>,
-        printing: &Arc<PrintBuffers>,
+        printing: Arc<PrintBuffers>,
         begun: Point,
-        place: impl FnOnce(u64) -> ClResult<Piece>,
-    ) -> ClResult<(Self, u64)> {
+        room: impl FnOnce(u64) -> ClResult<Piece>,
+    ) -> ClResult<Self> {
         let on_device = &enqueues.on_device;
         let (number, inbox) = on_device.tree();
         let default = default_of(on_device);
         let default = default.map_or(0, |queue| queue.memory.address());
         let bytes = enqueues.state(&target.device, default, u64::from(number) << 32);
-        let piece = match place(bytes.len() as u64) {
-            Ok(piece) => piece,
-            Err(error) => {
-                on_device.forget(number);
-                return Err(error);
-            }
-        };
+        let piece = room(bytes.len() as u64).inspect_err(|_| on_device.forget(number))?;
         piece.write(&bytes);
-        let address = piece.address();
-        let tree = Self {
+        Ok(Self {
             target: target.clone(),
             enqueues: enqueues.clone(),
             queues: on_device.queues(),
             default,
             number,
             inbox,
-            printing: printing.clone(),
+            printing,
             begun,
             first: Mutex::new(Some(on_device.under_way())),
-            _state: piece,
+            state: piece,
             identity: Identity::default(),
-        };
-        Ok((tree, address))
+        })
     }
 
     /// Launches all that the first launch, which has ended, has led to, and waits for it. The status of the launch.
@@ -571,11 +562,8 @@ impl Children<'_> {
             }
             None => 0,
         };
-        let (kernel, memory) = (&launch.kernel, tree.target.memory);
-        copy_shown_images(self, memory, &tree.identity, kernel, false)?;
-        let print = record_launch(self, launch, &mut Uses::new(), enqueue)?;
-        copy_shown_images(self, memory, &tree.identity, kernel, true)?;
-        Ok(print)
+        let place = (tree.target.memory, &tree.identity);
+        record_launch(self, launch, place, &mut Uses::new(), enqueue)
     }
 }
 

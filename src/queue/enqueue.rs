@@ -24,7 +24,7 @@ use super::Queue;
 use crate::backend::Point;
 use crate::cl::{self, cl_int};
 use crate::command::{Command, Work};
-use crate::error::{ensure, err, ClResult};
+use crate::error::{ensure, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::event::{now_ns, wake, Event, Recorded, Stage, Times};
 use crate::util::lock::MutexGuard;
@@ -45,10 +45,13 @@ struct Request<'a> {
     queued: u64,
 }
 
+/// The event of a command, if it is wanted.
+type WantedEvent = Option<Ref<Event>>;
+
 /// How far an enqueue has come.
 enum Enqueued<'a> {
-    /// The command is encoded, complete or refused: its event, if it is wanted.
-    Finished(ClResult<Option<Ref<Event>>>),
+    /// The command is encoded, complete or failed.
+    Finished(WantedEvent),
     /// The command must be pending, from where it has come to, until these events are there.
     Pending(MutexGuard<'a, QueueState>, Unfinished, Awaited),
 }
@@ -73,9 +76,13 @@ impl Object<Queue> {
         };
         let queued = request.queued;
         let result = match self.try_encode(&request, &command) {
-            Enqueued::Finished(result) => result.inspect_err(|_| refuse(&command)),
-            Enqueued::Pending(state, rest, events) => {
+            Ok(Enqueued::Finished(event)) => Ok(event),
+            Ok(Enqueued::Pending(state, rest, events)) => {
                 self.pend_request(request, command, state, rest, events)
+            }
+            Err(error) => {
+                refuse(&command);
+                Err(error)
             }
         };
         let Some(description) = traced else {
@@ -90,7 +97,11 @@ impl Object<Queue> {
 
     /// Encodes a command that has nothing to wait for, or does what follows from its dependencies.
     #[inline]
-    fn try_encode(self: &Arc<Self>, request: &Request<'_>, command: &Command) -> Enqueued<'_> {
+    fn try_encode(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        command: &Command,
+    ) -> ClResult<Enqueued<'_>> {
         let state = self.state.lock();
         let work = &command.work;
         if request.wait.is_empty()
@@ -104,7 +115,7 @@ impl Object<Queue> {
                     Ok(false) => {}
                     done => {
                         self.unlock(state);
-                        return Enqueued::Finished(done.map(|_| None));
+                        return done.map(|_| Enqueued::Finished(None));
                     }
                 }
             }
@@ -120,15 +131,14 @@ impl Object<Queue> {
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
-    ) -> Enqueued<'a> {
+    ) -> ClResult<Enqueued<'a>> {
         let context = &self.target.context;
         let wait = request.wait;
-        if !wait.iter().all(|e| Arc::ptr_eq(&e.context, context)) {
-            return Enqueued::Finished(err(
-                cl::CL_INVALID_CONTEXT,
-                "an event of the wait list is of another context than the queue",
-            ));
-        }
+        ensure!(
+            wait.iter().all(|e| Arc::ptr_eq(&e.context, context)),
+            cl::CL_INVALID_CONTEXT,
+            "an event of the wait list is of another context than the queue"
+        );
         let mut flushed = 0;
         let mut waited = 0;
         loop {
@@ -142,17 +152,16 @@ impl Object<Queue> {
                     drop(state);
                     queue.flush();
                     flushed += 1;
-                    if queue.progress().submitted() < value && flushed > 2 * wait.len() {
-                        return Enqueued::Finished(err(
-                            cl::CL_OUT_OF_RESOURCES,
-                            "a queue that is waited for cannot be submitted",
-                        ));
-                    }
+                    ensure!(
+                        queue.progress().submitted() >= value || flushed <= 2 * wait.len(),
+                        cl::CL_OUT_OF_RESOURCES,
+                        "a queue that is waited for cannot be submitted"
+                    );
                     state = self.state.lock();
                 }
                 Resolved::Failed => {
                     drop(state);
-                    return Enqueued::Finished(self.fail_request(request, command));
+                    return self.fail_request(request, command);
                 }
                 Resolved::Ready(mut ready)
                     if !must_pend
@@ -167,9 +176,7 @@ impl Object<Queue> {
                     };
                     waited += 1;
                     if !state.in_order() {
-                        if let Err(error) = self.wait_until_idle(state, &points, None) {
-                            return Enqueued::Finished(Err(error));
-                        }
+                        self.wait_until_idle(state, &points, None)?;
                         state = self.state.lock();
                         continue;
                     }
@@ -177,9 +184,12 @@ impl Object<Queue> {
                     return self.encode_when_idle(request, command, state, &ready, &points);
                 }
                 Resolved::Pending(events) if !must_pend => {
-                    return Enqueued::Pending(state, Unfinished::default(), events);
+                    return Ok(Enqueued::Pending(state, Unfinished::default(), events));
                 }
-                _ => return Enqueued::Pending(state, Unfinished::default(), Awaited::new()),
+                _ => {
+                    let rest = Unfinished::default();
+                    return Ok(Enqueued::Pending(state, rest, Awaited::new()));
+                }
             }
         }
     }
@@ -235,7 +245,7 @@ impl Object<Queue> {
         mut state: MutexGuard<'a, QueueState>,
         ready: &Ready,
         points: &[Point],
-    ) -> Enqueued<'a> {
+    ) -> ClResult<Enqueued<'a>> {
         let seq = state.host.add_launches(self.progress.host_done());
         let waited = self.wait_until_idle(state, points, Some(seq));
         let mut state = self.state.lock();
@@ -248,10 +258,10 @@ impl Object<Queue> {
             Ok(()) if !failed => self.encode_request(request, command, state, ready),
             waited => {
                 self.unlock(state);
-                Enqueued::Finished(waited.and_then(|()| self.fail_request(request, command)))
+                waited.and_then(|()| self.fail_request(request, command))
             }
         };
-        if let (Enqueued::Finished(_), true) = (&enqueued, self.progress.pending() > 0) {
+        if self.progress.pending() > 0 && !matches!(enqueued, Ok(Enqueued::Pending(..))) {
             wake([self.clone() as _]);
         }
         enqueued
@@ -262,7 +272,7 @@ impl Object<Queue> {
         self: &Arc<Self>,
         request: &Request<'_>,
         command: &Command,
-    ) -> ClResult<Option<Ref<Event>>> {
+    ) -> ClResult<Enqueued<'static>> {
         let status = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
         ensure!(
             !request.blocking,
@@ -270,7 +280,8 @@ impl Object<Queue> {
             "an event of the wait list has failed"
         );
         refuse(command);
-        Ok(self.event(request, command, Stage::Done(status), Times::None))
+        let event = self.event(request, command, Stage::Done(status), Times::None);
+        Ok(Enqueued::Finished(event))
     }
 
     /// Returns the event of a request at this stage, if it is wanted.
@@ -280,7 +291,7 @@ impl Object<Queue> {
         command: &Command,
         stage: Stage,
         times: Times,
-    ) -> Option<Ref<Event>> {
+    ) -> WantedEvent {
         let queued = request.queued;
         (request.want_event).then(|| Event::new(self.clone(), command.kind, stage, times, queued))
     }
@@ -292,7 +303,7 @@ impl Object<Queue> {
         mut state: MutexGuard<'_, QueueState>,
         rest: Unfinished,
         events: Awaited,
-    ) -> ClResult<Option<Ref<Event>>> {
+    ) -> ClResult<WantedEvent> {
         let (wait, queued) = (request.wait, request.queued);
         let (number, event) =
             self.make_pending(&mut state, command, (wait, events.len()), queued, rest);
@@ -317,7 +328,7 @@ impl Object<Queue> {
         command: &Command,
         mut state: MutexGuard<'a, QueueState>,
         ready: &Ready,
-    ) -> Enqueued<'a> {
+    ) -> ClResult<Enqueued<'a>> {
         let how = How {
             profile: request.want_event && self.measuring,
             blocking: request.blocking,
@@ -326,12 +337,13 @@ impl Object<Queue> {
         };
         match self.encode(&mut state, command, ready, how) {
             Ok(encoded) => {
-                Enqueued::Finished(self.finish_request(request, command, state, encoded))
+                let event = self.finish_request(request, command, state, encoded)?;
+                Ok(Enqueued::Finished(event))
             }
-            Err(Stop::Unfinished(rest)) => Enqueued::Pending(state, rest, Awaited::new()),
+            Err(Stop::Unfinished(rest)) => Ok(Enqueued::Pending(state, rest, Awaited::new())),
             Err(Stop::Failed(error)) => {
                 self.unlock(state);
-                Enqueued::Finished(Err(error))
+                Err(error)
             }
         }
     }
@@ -345,7 +357,7 @@ impl Object<Queue> {
         command: &Command,
         mut state: MutexGuard<'_, QueueState>,
         mut encoded: Encoded,
-    ) -> ClResult<Option<Ref<Event>>> {
+    ) -> ClResult<WantedEvent> {
         encoded.place.depends = !request.wait.is_empty();
         if request.blocking && self.must_wait(&mut state, request, command, &encoded) {
             return self.wait_for_request(request, command, state, encoded);
@@ -436,7 +448,7 @@ impl Object<Queue> {
         command: &Command,
         mut state: MutexGuard<'_, QueueState>,
         encoded: Encoded,
-    ) -> ClResult<Option<Ref<Event>>> {
+    ) -> ClResult<WantedEvent> {
         let place = encoded.place;
         if place.value > self.progress.submitted() {
             state.submit();

@@ -149,37 +149,44 @@ impl Mem {
         check_unwritten(&mappings, flags, |m| {
             m.offset < offset + size && offset < m.offset + m.size
         })?;
-        let at = self.origin + offset;
-        let memory = self.memory(index)?;
-        let host = self.store.host_ptr;
         let mut mapping = Mapping::new(flags, offset, size);
-        match memory.mapped() {
-            _ if host != 0 => {
-                mapping.pointer = host + at;
-                mapping.direct = self.store.is_host(memory) && !self.store.is_shared();
-                mapping.current = self.is_as_made();
-            }
-            Some(base) if memory.host_cached() && !self.store.is_shared() => {
-                mapping.pointer = base.as_ptr() as usize + at;
-                mapping.direct = true;
-            }
-            _ => {
-                let (shadow, start) = self
-                    .store
-                    .shadow(&self.context.memories, index, at as u64, size as u64)
-                    .map_err(|error| ClError::new(cl::CL_MAP_FAILURE, error.what))?;
-                let Some(base) = shadow.mapped() else {
-                    self.store.release_shadow(&shadow);
-                    return err(cl::CL_MAP_FAILURE, "no memory to map to");
-                };
-                mapping.pointer = base.as_ptr() as usize + start as usize;
-                mapping.shadow = Some(Slice::new(shadow, start, size as u64));
-            }
+        let (memory, at) = (self.memory(index)?, (self.origin + offset) as u64);
+        if let Some(base) = self.base(index, &mut mapping)? {
+            mapping.pointer = base + offset;
+        } else {
+            let all = &self.context.memories;
+            let shadow = self.store.shadow(all, index, at, size as u64);
+            let (shadow, start) =
+                shadow.map_err(|error| ClError::new(cl::CL_MAP_FAILURE, error.what))?;
+            let Some(base) = shadow.mapped() else {
+                self.store.release_shadow(&shadow);
+                return err(cl::CL_MAP_FAILURE, "no memory to map to");
+            };
+            mapping.pointer = base.as_ptr() as usize + start as usize;
+            mapping.shadow = Some(Slice::new(shadow, start, size as u64));
         }
-        let direct = || Slice::new(memory.clone(), at as u64, size as u64);
+        let direct = || Slice::new(memory.clone(), at, size as u64);
         let slice = (mapping.shadow.clone()).or_else(|| mapping.direct.then(direct));
         self.enter(&mut mappings, &mapping, index, slice);
         Ok(mapping)
+    }
+
+    /// Returns the address of the object's first byte for the host, where a map of it needs no shadow. Sets whether
+    /// that is the device's memory, and what is to be copied.
+    pub(super) fn base(&self, index: MemoryIndex, map: &mut Mapping) -> ClResult<Option<usize>> {
+        let bytes = match self.has_texels() {
+            true => None,
+            false => Some(self.memory(index)?).filter(|_| !self.store.is_shared()),
+        };
+        if self.host_ptr != 0 {
+            map.direct = bytes.is_some_and(|memory| self.store.is_host(memory));
+            map.current = self.is_as_made();
+            return Ok(Some(self.host_ptr));
+        }
+        let cached = bytes.filter(|memory| memory.host_cached());
+        let base = cached.and_then(|memory| memory.mapped());
+        map.direct = base.is_some();
+        Ok(base.map(|base| base.as_ptr() as usize + self.origin))
     }
 
     /// Enters a map. Devices reach what its pointer leads to (`slice`, in that memory of the context), until it ends.

@@ -2,7 +2,6 @@
 //! application's own memory, to the device's if an image over a buffer lies where the host reads it fast, or to a
 //! shadow, tightly packed, that belongs to this map alone.
 
-use super::image::Backing;
 use super::map::{check_unwritten, MappedBox, Mapping};
 use super::Mem;
 use crate::backend::image::{ImageDim, ImageRegion};
@@ -38,23 +37,8 @@ impl Mem {
             slice_pitch: image.slice_pitch,
         };
         let mut mapping = Mapping::new(flags, 0, 0);
-        let over_buffer = image.backing != Backing::Own;
-        if over_buffer {
-            let memory = self.memory(index)?;
-            let fast = !self.store.is_shared()
-                && if self.host_ptr == 0 {
-                    memory.host_cached()
-                } else {
-                    self.store.is_host(memory)
-                };
-            if let (Some(base), true) = (memory.mapped(), fast) {
-                mapping.pointer = within(base.as_ptr() as usize + self.origin);
-                mapping.direct = true;
-            }
-        }
-        if mapping.pointer == 0 && self.host_ptr != 0 {
-            mapping.pointer = within(self.host_ptr);
-            mapping.current = self.is_as_made();
+        if let Some(base) = self.base(index, &mut mapping)? {
+            mapping.pointer = within(base);
         }
         if mapping.pointer == 0 {
             mapped.row_pitch = width * element;

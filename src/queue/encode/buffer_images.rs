@@ -63,7 +63,7 @@ fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
 
 /// Copies the buffers' texels to the images beside them, before a launch, or (`back`) what the kernel wrote back to the
 /// buffers. `memory`: that of the device; `queue`: whose images.
-pub(in crate::queue) fn copy_shown_images(
+pub(super) fn copy_shown_images(
     to: &mut impl Recorder,
     memory: MemoryIndex,
     queue: &Identity,

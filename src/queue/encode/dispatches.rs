@@ -1,10 +1,13 @@
 //! The dispatches of a launch: what memory they use, which implicit values they get, and how they follow one another. The same for launches
 //! of the application's (`launch.rs`) and those that kernels enqueue (`device_enqueue.rs`).
 
+use super::buffer_images::copy_shown_images;
 use crate::backend::{Op, Slice, Use};
 use crate::command::Launch;
 use crate::compile::implicit::ImplicitValues;
 use crate::error::ClResult;
+use crate::object::mem::queue_images::Identity;
+use crate::object::memories::MemoryIndex;
 use crate::queue::host::print_buffers::PrintBuffer;
 use crate::queue::transfer::staging::Piece;
 use smallvec::SmallVec;
@@ -27,16 +30,19 @@ pub(in crate::queue) trait Recorder {
     fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult;
 }
 
-/// Records the dispatches of a launch, which use this memory in addition to their own. `enqueue`:
+/// Records the dispatches of a launch on a device with this memory, for the queue of that identity. They use `uses` in
+/// addition to their own memory. `enqueue`:
 /// the address of the launch's device-queue state, or 0. Returns the printf buffer, if the kernel
 /// prints.
 pub(in crate::queue) fn record_launch(
     to: &mut impl Recorder,
     launch: &Launch,
+    (memory, queue): (MemoryIndex, &Identity),
     uses: &mut Uses,
     enqueue: u64,
 ) -> ClResult<Option<PrintBuffer>> {
     let kernel = &launch.kernel;
+    copy_shown_images(to, memory, queue, kernel, false)?;
     let interface = kernel.code.interface();
     if let Some(globals) = &kernel.globals {
         let slice = Slice::new(globals.clone(), 0, globals.size());
@@ -90,5 +96,6 @@ pub(in crate::queue) fn record_launch(
         };
         to.record(op, number == 0 || number == last)?;
     }
+    copy_shown_images(to, memory, queue, kernel, true)?;
     Ok(print)
 }

@@ -1,6 +1,5 @@
 //! Launches of kernels in a queue: the memory objects that they use, and what the host does when they have ended.
 
-use super::buffer_images::copy_shown_images;
 use super::dispatches::{record_launch, Recorder, Uses};
 use super::{Encoding, How, Stop};
 use crate::backend::{Op, Use};
@@ -81,30 +80,19 @@ impl Object<Queue> {
             profile: how.profile,
             slots: Slots::new(),
         };
-        let queue = &self.target.queue;
-        if !kernel.images.is_empty() {
-            copy_shown_images(&mut recorder, index, queue, kernel, false)?;
-        }
         let tree = match &kernel.enqueues {
             Some(enqueues) => {
                 let printing = recorder.state.printing.clone();
                 let begun = self.progress.point(recorder.state.stream.open_value());
-                let place = |size| recorder.room(size);
-                Some(LaunchTree::new(
-                    &self.target,
-                    enqueues,
-                    &printing,
-                    begun,
-                    place,
-                )?)
+                let room = |size| recorder.room(size);
+                let tree = LaunchTree::new(&self.target, enqueues, printing, begun, room)?;
+                Some(Box::new(tree))
             }
             None => None,
         };
-        let enqueue = tree.as_ref().map_or(0, |(_, address)| *address);
-        let print = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
-        if !kernel.images.is_empty() {
-            copy_shown_images(&mut recorder, index, queue, kernel, true)?;
-        }
+        let enqueue = tree.as_ref().map_or(0, |tree| tree.state.address());
+        let place = (index, &self.target.queue);
+        let print = record_launch(&mut recorder, launch, place, &mut uses, enqueue)?;
         let InQueue { state, slots, .. } = recorder;
         state.note_work(launch.grid.work_items());
         if kernel.host_memory {
@@ -112,7 +100,6 @@ impl Object<Queue> {
             state.progress.set_follows(state.value());
         }
         let mut encoded = self.on_device(state, slots);
-        let tree = tree.map(|(tree, _)| Box::new(tree));
         if tree.is_none() && print.is_none() && kernel.kept.is_none() {
             return Ok(encoded);
         }

@@ -3,7 +3,7 @@
 //!
 //! Nothing here waits. What there is no room for yet is left unfinished, and goes on when the queue has come to a place.
 
-pub(super) mod buffer_images;
+mod buffer_images;
 pub(super) mod dispatches;
 mod images;
 mod launch;
