@@ -274,35 +274,6 @@ impl Device {
         TypeCapabilities::common(devices.iter().map(|device| device.svm_types()))
     }
 
-    fn single_fp_config(&self) -> cl_device_fp_config {
-        let fp32 = &self.backend.target().fp32;
-        // The compiler makes up for what the device lacks, where a program asks for it.
-        ieee(fp32) | cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-    }
-
-    fn double_fp_config(&self) -> cl_device_fp_config {
-        if self.features.fp64 {
-            // The minimum that double precision means in OpenCL; the compiler makes up for what the device lacks. The
-            // rounding modes other than to nearest are those of conversions; the conformance tests ask for them.
-            cl::CL_FP_FMA
-                | cl::CL_FP_ROUND_TO_NEAREST
-                | cl::CL_FP_ROUND_TO_ZERO
-                | cl::CL_FP_ROUND_TO_INF
-                | cl::CL_FP_INF_NAN
-                | cl::CL_FP_DENORM
-        } else {
-            0
-        }
-    }
-
-    fn half_fp_config(&self) -> cl_device_fp_config {
-        if self.features.fp16 {
-            ieee(&self.backend.target().fp16)
-        } else {
-            0
-        }
-    }
-
     /// Returns the vector widths that pay off. Arithmetic is scalar; only types narrower than a
     /// register gain from vectors.
     fn vector_width(&self, bytes: u32, supported: bool) -> cl_uint {
@@ -313,6 +284,15 @@ impl Device {
         }
     }
 }
+
+/// The minimum that double precision means in OpenCL; the compiler makes up for what the device lacks. The
+/// rounding modes other than to nearest are those of conversions; the conformance tests ask for them.
+const DOUBLE: cl_device_fp_config = cl::CL_FP_FMA
+    | cl::CL_FP_ROUND_TO_NEAREST
+    | cl::CL_FP_ROUND_TO_ZERO
+    | cl::CL_FP_ROUND_TO_INF
+    | cl::CL_FP_INF_NAN
+    | cl::CL_FP_DENORM;
 
 fn ieee(float: &FloatCaps) -> cl_device_fp_config {
     let mut bits = cl::CL_FP_ROUND_TO_NEAREST | cl::CL_FP_INF_NAN;
@@ -344,7 +324,7 @@ impl Info for Ref<Device> {
 impl Object<Device> {
     /// Returns CL_DEVICE_* of the core specification, in the order of their values.
     fn query_core(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        let (caps, features) = (self.caps(), &self.features);
+        let (caps, features, target) = (self.caps(), &self.features, self.backend.target());
         // Without images every limit is zero.
         let (images, some) = match features.images {
             true => (caps.images, 1),
@@ -399,9 +379,11 @@ impl Object<Device> {
             CL_DEVICE_MEM_BASE_ADDR_ALIGN => self.base_align() as cl_uint * 8,
             // The size of long16, the largest built-in type.
             CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => 128u32,
-            CL_DEVICE_SINGLE_FP_CONFIG => self.single_fp_config(),
-            CL_DEVICE_DOUBLE_FP_CONFIG => self.double_fp_config(),
-            CL_DEVICE_HALF_FP_CONFIG => self.half_fp_config(),
+            // The compiler makes up for what the device lacks, where a program asks for it.
+            CL_DEVICE_SINGLE_FP_CONFIG
+                => ieee(&target.fp32) | cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT,
+            CL_DEVICE_DOUBLE_FP_CONFIG => if features.fp64 { DOUBLE } else { 0 },
+            CL_DEVICE_HALF_FP_CONFIG => if features.fp16 { ieee(&target.fp16) } else { 0 },
             CL_DEVICE_GLOBAL_MEM_CACHE_TYPE
                 => either(caps.global_cache_size > 0, cl::CL_READ_WRITE_CACHE, cl::CL_NONE),
             CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE => caps.global_cacheline,
@@ -509,7 +491,7 @@ impl Object<Device> {
             CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT => [false; 6],
             // Without accumulation, that is.
             CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED => {
-                let [signed, unsigned, mixed] = self.backend.target().dot_4x8;
+                let [signed, unsigned, mixed] = target.dot_4x8;
                 [signed, unsigned, mixed, false, false, false]
             },
             CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS

@@ -244,44 +244,33 @@ fn memories(
     request: &Request,
 ) -> ClResult<Vec<Arc<dyn Memory>>> {
     let (size, align, kind) = (request.size as u64, request.align, request.kind);
-    let Some((first, others)) = devices.split_first() else {
-        return Ok(Vec::new());
-    };
     let in_place = |device: &Ref<Device>| device.caps().svm.system;
-    if devices.iter().all(|device| in_place(device)) {
-        // What several devices are to see must be the host's.
-        let kind = match others {
-            [] => kind,
-            _ => SharedKind::Fine,
-        };
-        let own = first.backend.allocate_shared(size, align, kind)?;
-        let mut made = vec![own.clone()];
-        for device in others {
-            made.push(same_bytes(&own, device)?);
-        }
-        return Ok(made);
-    }
-    // Those that use the host's memory by its address take what the others give.
-    let own: Vec<_> = devices
-        .iter()
-        .filter(|device| !in_place(device))
-        .map(|device| device.backend.clone())
-        .collect();
+    let all_in_place = devices.iter().all(|device| in_place(device));
+    // Those that use the host's memory by its address take what the others give, or the first of them.
+    let allocates = |(number, device): &(usize, &&Ref<Device>)| match all_in_place {
+        true => *number == 0,
+        false => !in_place(device),
+    };
+    let numbered = || devices.iter().enumerate();
+    let own = numbered().filter(allocates);
+    let own: Vec<_> = own.map(|(_, device)| device.backend.clone()).collect();
     let made = match &own[..] {
+        [] => return Ok(Vec::new()),
+        // What several devices are to see must be the host's.
+        [device] if all_in_place && devices.len() > 1 => {
+            vec![device.allocate_shared(size, align, SharedKind::Fine)?]
+        }
         [device] => vec![device.allocate_shared(size, align, kind)?],
         _ => context.mirror.allocate(&own, size, align, kind)?,
     };
     let owner = made.first().cloned();
+    let owner = owner.or_err(cl::CL_OUT_OF_RESOURCES, "memory of a device")?;
     let mut made = made.into_iter();
-    devices
-        .iter()
-        .map(|device| match &owner {
-            Some(owner) if in_place(device) => same_bytes(owner, device),
-            _ => made
-                .next()
-                .map_or_else(|| err(cl::CL_OUT_OF_RESOURCES, "memory of a device"), Ok),
-        })
-        .collect()
+    let memory = |device: (usize, &&Ref<Device>)| match allocates(&device) {
+        false => same_bytes(&owner, device.1),
+        true => (made.next()).or_err(cl::CL_OUT_OF_RESOURCES, "memory of a device"),
+    };
+    numbered().map(memory).collect()
 }
 
 /// Frees the allocations of a context that the application has released, if no object is left that

@@ -68,6 +68,12 @@ impl Bench {
     }
 }
 
+fn set_up(reach: Reach, flags: u64) -> (Bench, Ref<Queue>) {
+    let bench = Bench::new(reach);
+    let queue = bench.queue(flags);
+    (bench, queue)
+}
+
 fn buffer_in(context: &Ref<Context>, size: usize) -> Ref<Mem> {
     // SAFETY: no host pointer.
     unsafe { Mem::buffer(context, vec![], 0, size, std::ptr::null_mut()) }.unwrap()
@@ -176,8 +182,7 @@ fn code<T>(result: ClResult<T>) -> cl_int {
 fn transfers_and_fills_arrive() {
     for reach in ALL {
         for flags in [0, PROFILING] {
-            let bench = Bench::new(reach);
-            let queue = bench.queue(flags);
+            let (bench, queue) = set_up(reach, flags);
             let data: Vec<u8> = (0..100_000u32).map(|n| (n * 7 % 251) as u8).collect();
             let a = bench.buffer(data.len());
             let b = bench.filled(&data);
@@ -203,8 +208,7 @@ fn transfers_and_fills_arrive() {
 #[test]
 fn large_transfers_go_in_chunks() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let period: Vec<u8> = (0..759).map(|n| (n / 3) as u8).collect();
         let data = period.repeat((35 << 20) / 759 + 1);
         let mem = bench.buffer(data.len());
@@ -217,8 +221,7 @@ fn large_transfers_go_in_chunks() {
 #[test]
 fn rectangles() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let mem = bench.filled(&[0; 64]);
         let host: Vec<u8> = (1..=16).collect();
         let rect = buffer::Rect {
@@ -253,8 +256,7 @@ fn rectangles() {
         let command =
             unsafe { buffer::read_rect(&queue.target, &mem, &rect, back.as_mut_ptr().cast()) }
                 .unwrap();
-        let event = sent(&queue, command, &[]);
-        assert_eq!(event.wait(), 0);
+        assert_eq!(sent(&queue, command, &[]).wait(), 0);
         assert_eq!(back, [0, 0, 3, 4, 0, 0, 7, 8, 0, 0, 11, 12, 0, 0, 0, 0]);
     }
 }
@@ -262,8 +264,7 @@ fn rectangles() {
 #[test]
 fn reads_do_not_block_and_are_ordered_with_writes_of_the_same_memory() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let a = bench.filled(&[5; 1000]);
         let b = bench.buffer(1000);
         bench.fake.stop();
@@ -285,8 +286,7 @@ fn reads_do_not_block_and_are_ordered_with_writes_of_the_same_memory() {
 
 #[test]
 fn submissions_that_fail_fail_their_events_and_no_others() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.filled(&[1; 64]);
     bench.fake.fail_submits(1);
     let lost = sent(&queue, fill(&queue, &mem, 2), &[]);
@@ -323,8 +323,7 @@ fn queues_wait_for_each_other_on_the_device() {
 #[test]
 fn profiling_times_are_in_order() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(PROFILING);
+        let (bench, queue) = set_up(reach, PROFILING);
         let mem = bench.filled(&[1; 1000]);
         let mut bytes = vec![0u8; 1000];
         let commands = [
@@ -361,8 +360,7 @@ fn profiling_times_are_in_order() {
 
 #[test]
 fn full_batches_are_submitted_by_themselves() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.buffer(64);
     bench.fake.stop();
     let before = bench.fake.submits();
@@ -378,8 +376,7 @@ fn full_batches_are_submitted_by_themselves() {
 /// A device that has nothing to do is woken by the first small commands, and not by each few of them.
 #[test]
 fn small_commands_seldom_wake_the_device() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.buffer(64);
     let before = bench.fake.submits();
     let begun = std::time::Instant::now();
@@ -404,8 +401,7 @@ unsafe extern "C" fn gone(_: *mut c_void, data: *mut c_void) {
 
 #[test]
 fn memory_lives_until_the_commands_that_use_it_are_over() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let list: &'static Mutex<Vec<usize>> = Box::leak(Box::default());
     let mem = bench.buffer(64);
     mem.add_destructor(Callback::new(gone as _, list as *const _ as *mut c_void));
@@ -471,8 +467,7 @@ fn properties_of_queues_are_checked() {
 #[test]
 fn many_threads_use_one_queue() {
     for flags in [0, OOO] {
-        let bench = Bench::new(Reach::Uncached);
-        let queue = bench.queue(flags);
+        let (bench, queue) = set_up(Reach::Uncached, flags);
         std::thread::scope(|scope| {
             for thread in 0..4u8 {
                 let (bench, queue) = (&bench, &queue);

@@ -121,10 +121,15 @@ impl Kernel {
                 Value::Sampler(self.object(value, |one: &Sampler| &one.context)?.word())
             }
         };
+        self.set(index, value);
+        Ok(())
+    }
+
+    /// Sets an argument that there is.
+    pub(super) fn set(&self, index: cl_uint, value: Value) {
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
             *slot = Some(value);
         }
-        Ok(())
     }
 
     /// Returns the object of the kernel's context that `arg_value` points to.

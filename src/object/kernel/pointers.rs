@@ -66,9 +66,7 @@ impl Kernel {
             address,
             mem: found.map(|(allocation, _)| Arc::downgrade(&allocation.mem)),
         };
-        if let Some(slot) = self.args.lock().get_mut(index as usize) {
-            *slot = Some(value);
-        }
+        self.set(index, value);
         Ok(())
     }
 

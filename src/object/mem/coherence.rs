@@ -9,6 +9,7 @@ use crate::error::ClResult;
 use crate::object::memories::MemoryIndex;
 use crate::util::lock::{rank, Mutex};
 use smallvec::SmallVec;
+use std::iter::once;
 use std::ops::Range;
 
 /// Rows of bytes that lie one behind the other: a rectangle of a buffer, or a box of an image over one.
@@ -99,24 +100,12 @@ impl CurrentCopies {
     /// Returns the parts of a range with what holds in each.
     fn of(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &Holders)> + '_ {
         let first = self.spans.partition_point(|(end, _)| *end <= range.start);
-        let mut begin = range.start;
-        let spans = self.spans.get(first..).unwrap_or_default().iter();
-        spans
-            .take_while({
-                let limit = range.end;
-                let mut from = range.start;
-                move |(end, _)| {
-                    let inside = from < limit;
-                    from = *end;
-                    inside
-                }
-            })
-            .map(move |(end, holders)| {
-                let end = (*end).min(range.end);
-                let part = begin..end;
-                begin = end;
-                (part, holders)
-            })
+        let spans = self.spans.get(first..).unwrap_or_default();
+        let begins = once(range.start).chain(spans.iter().map(|(end, _)| *end));
+        begins
+            .zip(spans)
+            .take_while(move |(begin, _)| *begin < range.end)
+            .map(move |(begin, (end, holders))| (begin..(*end).min(range.end), holders))
     }
 
     /// Changes what holds in each of some ranges, which are in ascending order and do not overlap.
@@ -295,11 +284,11 @@ mod tests {
 
     impl CurrentCopies {
         fn set(&mut self, range: Range<u64>, numbers: &[usize]) {
-            self.change_all(std::iter::once(range), |_| holders(numbers));
+            self.change_all(once(range), |_| holders(numbers));
         }
 
         fn read(&mut self, range: Range<u64>, number: usize) {
-            self.mark(std::iter::once(range), memory(number), Touch::Read);
+            self.mark(once(range), memory(number), Touch::Read);
         }
 
         fn are(&self, range: Range<u64>, expected: &[(Range<u64>, &[usize])]) {
@@ -407,7 +396,7 @@ mod tests {
                     0 => Touch::Modify,
                     _ => Touch::Read,
                 };
-                copies.mark(std::iter::once(begin..end), user, touch);
+                copies.mark(once(begin..end), user, touch);
                 for byte in &mut model[begin as usize..end as usize] {
                     if touch == Touch::Modify {
                         byte.clear();

@@ -112,15 +112,6 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
         order: format.image_channel_order,
         data: format.image_channel_data_type,
     };
-    let invalid = || {
-        err(
-            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
-            format!(
-                "channel order {:#x} with type {:#x}",
-                pixel.order, pixel.data
-            ),
-        )
-    };
     let (packed, bytes, fraction) = (pixel.is_packed(), pixel.has_bytes(), pixel.has_fractions());
     let allowed = match pixel.order {
         cl::CL_INTENSITY | cl::CL_LUMINANCE => fraction,
@@ -131,9 +122,13 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
         cl::CL_R if pixel.block() > 1 => true,
         _ => !packed && (pixel.data != cl::CL_UNORM_INT_101010_2 || pixel.order == cl::CL_RGBA),
     };
-    if pixel.bytes() == 0 || !allowed {
-        return invalid();
-    }
+    ensure!(
+        pixel.bytes() > 0 && allowed,
+        cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+        "channel order {:#x} with type {:#x}",
+        pixel.order,
+        pixel.data
+    );
     Ok(pixel)
 }
 

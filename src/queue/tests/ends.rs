@@ -27,8 +27,7 @@ fn freeing() -> usize {
 /// Without an end, the thread would stay for two seconds: hundreds of them in a program that makes queues all the time.
 #[test]
 fn the_host_thread_ends_with_its_queue() {
-    let bench = Bench::new(Reach::Cached);
-    let queue = bench.queue(0);
+    let (_bench, queue) = set_up(Reach::Cached, 0);
     let executor = Arc::downgrade(queue.state.lock().executor());
     executor.upgrade().unwrap().start().unwrap();
     assert!(executor.strong_count() > 1);
@@ -62,8 +61,7 @@ fn one_thread_ends_all_objects() {
 
 #[test]
 fn measured_commands_whose_events_are_gone_are_forgotten() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(PROFILING);
+    let (bench, queue) = set_up(Reach::Hidden, PROFILING);
     let mem = bench.filled(&[1; 64]);
     for _ in 0..100 {
         drop(sent(&queue, fill(&queue, &mem, 2), &[]));
@@ -77,8 +75,7 @@ fn measured_commands_whose_events_are_gone_are_forgotten() {
 
 #[test]
 fn callbacks_do_not_wait_for_later_commands() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.filled(&[1; 64]);
     let seen = Arc::new(AtomicU64::new(0));
     bench.fake.stop();
@@ -104,8 +101,7 @@ fn callbacks_do_not_wait_for_later_commands() {
 #[test]
 fn a_map_that_fails_takes_no_other_along() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(OOO);
+        let (bench, queue) = set_up(reach, OOO);
         let mem = bench.filled(&[1; 64]);
         let user = bench.user();
         let map = |flags, size, wait: &[&Ref<Event>]| {
@@ -188,8 +184,7 @@ fn memory_does_not_go_under_the_lock_of_the_arguments() {
 /// A barrier is over when the host's parts of what is before it are.
 #[test]
 fn barriers_wait_for_what_the_host_has_yet_to_do() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(OOO);
+    let (bench, queue) = set_up(Reach::Hidden, OOO);
     let mem = bench.filled(&[5; 64]);
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock();
@@ -220,8 +215,7 @@ impl crate::object::mem::host_work::HostWork for Falls {
 /// A task of the host thread that panics fails with its event; who waits wakes, and the queue goes on.
 #[test]
 fn a_task_that_panics() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.filled(&[1; 64]);
     bench.fake.stop();
     let before = sent(&queue, fill(&queue, &mem, 2), &[]);

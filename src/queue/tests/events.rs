@@ -80,8 +80,7 @@ fn a_long_chain_of_held_commands_unwinds() {
 
 #[test]
 fn a_released_user_event_fails_those_that_wait() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let handle = bench.user().publish();
     let user = crate::handle::lookup::<Event>(handle).unwrap();
     let waiting = sent(&queue, sync::marker(), &[&user]);
@@ -92,8 +91,7 @@ fn a_released_user_event_fails_those_that_wait() {
 
 #[test]
 fn held_commands_keep_a_released_queue() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.filled(&[1; 16]);
     let user = bench.user();
     let handle = queue.publish();
@@ -112,8 +110,7 @@ fn held_commands_keep_a_released_queue() {
 
 #[test]
 fn callbacks_come_once_and_in_order() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.buffer(64);
     let list: &'static Mutex<Vec<cl_int>> = Box::leak(Box::default());
     let note = |status| list.lock().push(status);
@@ -174,8 +171,7 @@ fn callbacks_may_wait_for_later_commands() {
 
 #[test]
 fn out_of_order_follows_events_and_barriers() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(OOO);
+    let (bench, queue) = set_up(Reach::Hidden, OOO);
     let mem = bench.filled(&[0; 64]);
     // The fake device runs unordered operations last to first.
     bench.fake.stop();
@@ -198,8 +194,7 @@ fn out_of_order_follows_events_and_barriers() {
 
 #[test]
 fn held_barriers_hold_what_follows_out_of_order() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(OOO);
+    let (bench, queue) = set_up(Reach::Hidden, OOO);
     let mem = bench.filled(&[0; 64]);
     let user = bench.user();
     sent(&queue, fill(&queue, &mem, 1), &[&user]);
@@ -218,8 +213,7 @@ fn held_barriers_hold_what_follows_out_of_order() {
 
 #[test]
 fn callbacks_of_an_event_that_is_found_over_meanwhile_are_not_lost() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.filled(&[1; 64]);
     let list: &'static Mutex<Vec<cl_int>> = Box::leak(Box::default());
     let event = sent(&queue, fill(&queue, &mem, 2), &[]);
@@ -244,8 +238,7 @@ fn callbacks_of_an_event_that_is_found_over_meanwhile_are_not_lost() {
 #[test]
 fn blocking_writes_are_over_for_what_comes_later() {
     for flags in [0, OOO] {
-        let bench = Bench::new(Reach::Hidden);
-        let queue = bench.queue(flags);
+        let (bench, queue) = set_up(Reach::Hidden, flags);
         let mem = bench.filled(&[1; 64]);
         let other = bench.filled(&[2; 64]);
         let before = bench.fake.submits();

@@ -37,8 +37,7 @@ fn line(global: &[usize; 1]) -> NdRange<'_> {
 
 #[test]
 fn launches_are_cut_into_dispatches_that_know_their_place() {
-    let bench = Bench::new(Reach::Cached);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Cached, 0);
     let implicit = [
         (Implicit::GroupOffset, 0),
         (Implicit::GlobalBase, 12),
@@ -91,8 +90,7 @@ fn launches_are_cut_into_dispatches_that_know_their_place() {
 
 #[test]
 fn arguments_that_do_not_fit_lie_in_a_buffer() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mut face = interface(&[(Implicit::ArgBuffer, 0)], 8);
     face.args_in_buffer = true;
     face.arg_buffer_size = 300;

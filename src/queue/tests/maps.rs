@@ -5,8 +5,7 @@ use super::*;
 #[test]
 fn maps() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let mem = bench.filled(&(0..64).collect::<Vec<u8>>());
         let seen = mapped(&queue, &mem, cl::CL_MAP_READ, 8..24);
         assert_eq!(seen, (8..24).collect::<Vec<u8>>());
@@ -28,8 +27,10 @@ fn maps() {
         assert_eq!(contents(&queue, &mem), expected);
         let all = mapped(&queue, &mem, cl::CL_MAP_WRITE_INVALIDATE_REGION, 0..64);
         all.fill(1);
-        let event = sent(&queue, unmap(&queue, &mem, all.as_ptr()), &[]);
-        assert_eq!(event.wait(), 0);
+        assert_eq!(
+            sent(&queue, unmap(&queue, &mem, all.as_ptr()), &[]).wait(),
+            0
+        );
         assert_eq!(contents(&queue, &mem), [1; 64]);
     }
 }
@@ -38,8 +39,7 @@ fn maps() {
 #[test]
 fn small_maps_of_idle_memory() {
     for reach in [Reach::Cached, Reach::Uncached] {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let mem = bench.filled(&(0..200).collect::<Vec<u8>>());
         let before = bench.fake.submits();
         let seen = mapped(&queue, &mem, cl::CL_MAP_WRITE, 5..155);
@@ -146,8 +146,7 @@ fn blocking_writes_are_over_where_that_shows() {
 #[test]
 fn maps_of_application_memory_derive_from_it() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let mut host = vec![3u8; 512];
         let base = host.as_mut_ptr();
         let flags = cl::CL_MEM_USE_HOST_PTR;
@@ -159,8 +158,7 @@ fn maps_of_application_memory_derive_from_it() {
         let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
         let (command, pointer) = map(&queue, &sub, flags, 4..12);
         assert_eq!(pointer as usize, base as usize + 132);
-        let event = sent(&queue, command, &[]);
-        assert_eq!(event.wait(), 0);
+        assert_eq!(sent(&queue, command, &[]).wait(), 0);
         // SAFETY: mapped for 8 bytes, in the vector.
         unsafe {
             assert_eq!(*(pointer as *const u8), 7);
@@ -204,8 +202,7 @@ fn maps_last_until_their_unmap_may_be_done() {
 /// An unmap ends the map that is there, not one with the same pointer that may never come to be.
 #[test]
 fn unmaps_are_of_maps_that_are_there() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let mem = bench.filled(&[1; 64]);
     let user = bench.user();
     let bytes = mapped(&queue, &mem, cl::CL_MAP_WRITE, 0..64);

@@ -20,8 +20,7 @@ fn replay(of: &Arc<Replay>) -> Command {
 fn host_memory_within_a_replay() {
     for reach in ALL {
         for flags in [0, OOO, PROFILING] {
-            let bench = Bench::new(reach);
-            let queue = bench.queue(flags);
+            let (bench, queue) = set_up(reach, flags);
             let (a, b, c) = (bench.buffer(64), bench.buffer(64), bench.buffer(64));
             let mut host = vec![0u8; 64];
             let place = host.as_mut_ptr();
@@ -61,8 +60,7 @@ fn host_memory_within_a_replay() {
 #[test]
 fn pending_replays() {
     for flags in [0, OOO] {
-        let bench = Bench::new(Reach::Hidden);
-        let queue = bench.queue(flags);
+        let (bench, queue) = set_up(Reach::Hidden, flags);
         let a = bench.filled(&[1; 16]);
         let all = replay_of(&queue, vec![fill(&queue, &a, 5), fill(&queue, &a, 6)]);
         for status in [-3, 0] {

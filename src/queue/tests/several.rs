@@ -33,6 +33,12 @@ impl Pair {
         enqueue(&self.queues[on], command);
     }
 
+    /// Runs a command on a device, and waits for both.
+    fn run(&self, on: usize, command: Command) {
+        self.go(on, command);
+        self.finish();
+    }
+
     fn finish(&self) {
         for queue in &self.queues {
             queue.finish().unwrap();
@@ -45,8 +51,7 @@ fn sub_buffers_are_written_by_two_devices_at_a_time() {
     for reach in ALL {
         let pair = Pair::new(reach);
         let buffer = pair.buffer(1024);
-        pair.go(0, fill(&pair.queues[0], &buffer, 9));
-        pair.finish();
+        pair.run(0, fill(&pair.queues[0], &buffer, 9));
         let halves = [0, 512].map(|origin| Mem::sub_buffer(&buffer, 0, origin, 512).unwrap());
         // Neither has begun when the other is enqueued.
         pair.fakes[0].stop();
@@ -74,11 +79,9 @@ fn copies_read_what_the_other_device_wrote() {
     let (a, b) = (pair.buffer(300), pair.buffer(300));
     let bytes: Vec<u8> = (0..=255).chain(0..44).collect();
     pair.go(0, write(&pair.queues[0], &a, 0, &bytes));
-    pair.go(1, fill(&pair.queues[1], &b, 5));
-    pair.finish();
+    pair.run(1, fill(&pair.queues[1], &b, 5));
     let copy = buffer::copy(&pair.queues[1].target, &a, &b, 10, 20, 100).unwrap();
-    pair.go(1, copy);
-    pair.finish();
+    pair.run(1, copy);
     let mut expected = vec![5; 300];
     expected[20..120].copy_from_slice(&bytes[10..110]);
     assert_eq!(contents(&pair.queues[0], &b), expected);
@@ -89,26 +92,21 @@ fn copies_read_what_the_other_device_wrote() {
 fn migration_brings_contents_or_leaves_them() {
     let pair = Pair::new(Reach::Hidden);
     let buffer = pair.buffer(64);
-    pair.go(0, fill(&pair.queues[0], &buffer, 3));
-    pair.finish();
+    pair.run(0, fill(&pair.queues[0], &buffer, 3));
     let list = || vec![buffer.clone()];
     let command = map::migrate(&pair.queues[1].target, list(), 0).unwrap();
-    pair.go(1, command);
-    pair.finish();
+    pair.run(1, command);
     assert_eq!(contents(&pair.queues[1], &buffer), [3; 64]);
     let undefined = cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
     let host = cl::CL_MIGRATE_MEM_OBJECT_HOST;
-    pair.go(0, fill(&pair.queues[0], &buffer, 4));
-    pair.finish();
+    pair.run(0, fill(&pair.queues[0], &buffer, 4));
     for flags in [host, host | undefined] {
         let command = map::migrate(&pair.queues[1].target, list(), flags).unwrap();
-        pair.go(1, command);
-        pair.finish();
+        pair.run(1, command);
         assert_eq!(contents(&pair.queues[0], &buffer), [4; 64]);
     }
     let command = map::migrate(&pair.queues[1].target, list(), undefined).unwrap();
-    pair.go(1, command);
-    pair.finish();
+    pair.run(1, command);
     // Whatever they are, they are the same for both now, and what is written holds.
     assert_eq!(
         contents(&pair.queues[0], &buffer),
@@ -159,8 +157,7 @@ fn shared_virtual_memory_is_at_one_address() {
         let at = |offset: usize| (one.address + offset) as *mut u8;
         // SAFETY: the allocation.
         let command = unsafe { svm::svm_fill(&pair.queues[0].target, at(0).cast(), &[5], 1000) };
-        pair.go(0, command.unwrap());
-        pair.finish();
+        pair.run(0, command.unwrap());
         // Each device in turn sees, and changes, what the other left.
         for round in 0..6u8 {
             let queue = &pair.queues[usize::from(round) % 2];
@@ -203,8 +200,7 @@ fn fine_grained_memory_is_the_hosts() {
     for (on, queue) in pair.queues.iter().enumerate() {
         // SAFETY: the allocation.
         let command = unsafe { svm::svm_fill(&queue.target, at.cast(), &[on as u8 + 7], 100) };
-        pair.go(on, command.unwrap());
-        pair.finish();
+        pair.run(on, command.unwrap());
         // SAFETY: the host's own memory; nothing writes it now.
         unsafe {
             assert_eq!(at.add(99).read(), on as u8 + 7);

@@ -17,8 +17,7 @@ fn memcpy(queue: &Queue, dst: usize, src: usize, size: usize) -> Command {
 #[test]
 fn maps_bring_the_bytes_and_take_them_back() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let one = fresh(&bench, 64);
         let at = |offset: usize| (one.address + offset) as *mut u8;
         // SAFETY: the allocation.
@@ -52,8 +51,7 @@ fn maps_bring_the_bytes_and_take_them_back() {
 fn copies_between_all_kinds_of_memory_keep_their_order() {
     for reach in ALL {
         for flags in [0, PROFILING] {
-            let bench = Bench::new(reach);
-            let queue = bench.queue(flags);
+            let (bench, queue) = set_up(reach, flags);
             let (a, b) = (fresh(&bench, 1000), fresh(&bench, 1000));
             let source: Vec<u8> = (0..1000u32).map(|n| (n % 251) as u8).collect();
             let (mut first, mut second) = (vec![0u8; 1000], vec![0u8; 1000]);
@@ -85,8 +83,7 @@ fn copies_between_all_kinds_of_memory_keep_their_order() {
 
 #[test]
 fn freeing_waits_for_its_turn() {
-    let bench = Bench::new(Reach::Hidden);
-    let queue = bench.queue(0);
+    let (bench, queue) = set_up(Reach::Hidden, 0);
     let one = fresh(&bench, 64);
     let address = one.address;
     drop(one);
@@ -102,8 +99,7 @@ fn freeing_waits_for_its_turn() {
 #[test]
 fn buffers_over_allocations_share_their_bytes() {
     for reach in ALL {
-        let bench = Bench::new(reach);
-        let queue = bench.queue(0);
+        let (bench, queue) = set_up(reach, 0);
         let one = fresh(&bench, 256);
         let make = |offset: usize, size: usize| {
             let flags = cl::CL_MEM_USE_HOST_PTR;

@@ -168,11 +168,11 @@ impl Pool {
         }
         // Free ones that are too small give way.
         let size = wanted.max(self.least).next_power_of_two();
-        let used: u64 = self.chunks.iter().map(|chunk| chunk.memory.size()).sum();
-        if used.saturating_add(size) > self.limit {
+        let sum = |chunks: &[Chunk]| chunks.iter().map(|chunk| chunk.memory.size()).sum::<u64>();
+        if sum(&self.chunks).saturating_add(size) > self.limit {
             self.chunks.retain(|chunk| !free(chunk));
         }
-        let used: u64 = self.chunks.iter().map(|chunk| chunk.memory.size()).sum();
+        let used = sum(&self.chunks);
         if (used > 0 || self.limit == 0) && used.saturating_add(size) > self.limit {
             let oldest = self.chunks.iter().min_by_key(|chunk| chunk.until);
             let place = oldest.map_or_else(QueuePosition::default, |chunk| QueuePosition {
