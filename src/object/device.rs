@@ -1,14 +1,14 @@
 //! A device as applications see it: the answers to clGetDeviceInfo, from what the back end reports.
 //!
 //! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
-//! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
+//! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted.
 
 use super::device_side;
 use super::external_handles::{memory_names, semaphore_names};
 use super::info::{
     answer, name_version, name_versions, version, version_string, Info, InfoOut, Written,
 };
-use super::partition;
+use super::partition::{self, PartitionPlan};
 use super::svm_types::TypeCapabilities;
 use crate::backend::external::MemoryHandle;
 use crate::backend::image::ImageLimits;
@@ -127,6 +127,20 @@ impl Device {
             kind,
         };
         Self::over(parent.platform.clone(), backend, Some(partition))
+    }
+
+    /// Returns how a scheme, the properties up to the zero that ends them, divides the device.
+    pub fn division(&self, scheme: &[cl_device_partition_property]) -> ClResult<PartitionPlan> {
+        partition::plan(self.backend.processors(), scheme)
+    }
+
+    /// Implements clCreateSubDevices for a division of the device.
+    pub fn divide(device: &Ref<Self>, plan: &PartitionPlan) -> ClResult<Vec<Ref<Self>>> {
+        let make = |numbers: &Vec<u32>| {
+            let backend = device.backend.sub_device(numbers)?;
+            Ok(Object::new(Self::part(device, backend, plan.kind.clone())))
+        };
+        plan.parts.iter().map(make).collect()
     }
 
     /// Returns the parent device of a sub-device.

@@ -77,8 +77,9 @@ pub struct Recorded {
 }
 
 /// The stage of a command, see the module's head.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
+    #[default]
     Pending,
     Recorded(Recorded),
     Done(cl_int),
@@ -109,6 +110,7 @@ pub struct Dependent {
     pub until_done: bool,
 }
 
+#[derive(Default)]
 struct State {
     stage: Stage,
     watched: bool,
@@ -180,10 +182,9 @@ impl Event {
         times: Times,
         queued: u64,
     ) -> Ref<Self> {
-        let submit = if matches!(stage, Stage::Done(_)) {
-            queued
-        } else {
-            0
+        let submit = match stage {
+            Stage::Done(_) => queued,
+            _ => 0,
         };
         Object::new(Self {
             context,
@@ -192,16 +193,10 @@ impl Event {
             several: OnceLock::new(),
             state: Mutex::new(State {
                 stage,
-                watched: false,
-                callbacks: SmallVec::new(),
-                dependents: SmallVec::new(),
-                followers: Vec::new(),
-                awaited: None,
                 times,
-                host_end: 0,
-                children_end: 0,
                 queued,
                 submit,
+                ..State::default()
             }),
             changed: Condvar::new(),
         })

@@ -27,7 +27,6 @@ pub mod queries;
 pub mod sampler;
 pub mod semaphore;
 mod sharing;
-pub mod sub_device;
 pub mod svm;
 pub mod svm_types;
 pub mod unified_svm;

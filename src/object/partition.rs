@@ -59,10 +59,12 @@ pub(super) fn properties(all: &[Processor]) -> Vec<cl_device_partition_property>
     list
 }
 
-/// The result of a scheme: the processors of each sub-device, and CL_DEVICE_PARTITION_TYPE.
+/// The result of a scheme.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct PartitionPlan {
+pub struct PartitionPlan {
+    /// The processors of each sub-device.
     pub parts: Vec<Vec<u32>>,
+    /// CL_DEVICE_PARTITION_TYPE.
     pub kind: Vec<cl_device_partition_property>,
 }
 

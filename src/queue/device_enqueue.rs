@@ -114,8 +114,9 @@ impl LaunchTree {
         };
         stream.wait_for(&self.begun);
         let first = Node {
+            parent: NONE,
             ended: true,
-            ..Node::new(NONE, 0, 0)
+            ..Node::default()
         };
         let mut children = Children {
             tree: self,
@@ -162,6 +163,7 @@ impl Drop for LaunchTree {
 const NONE: u32 = u32::MAX;
 
 /// A launch that has been made, until it and its children are over.
+#[derive(Default)]
 struct Node {
     parent: u32,
     /// Children that are not over.
@@ -173,20 +175,6 @@ struct Node {
     start: u64,
     end: u64,
     status: cl_int,
-}
-
-impl Node {
-    fn new(parent: u32, event: u64, start: u64) -> Self {
-        Self {
-            parent,
-            open: 0,
-            ended: false,
-            event,
-            start,
-            end: start,
-            status: cl::CL_COMPLETE as cl_int,
-        }
-    }
 }
 
 /// A record that is to be carried out.
@@ -372,7 +360,13 @@ impl Children<'_> {
 
     fn node(&mut self, child: &Child, start: u64) -> u32 {
         self.last += 1;
-        let node = Node::new(child.parent, child.record.event, start);
+        let node = Node {
+            parent: child.parent,
+            event: child.record.event,
+            start,
+            end: start,
+            ..Node::default()
+        };
         self.nodes.insert(self.last, node);
         self.last
     }

@@ -10,7 +10,6 @@ use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle::{self, Object};
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::info::Info;
-use pumice_runtime::object::sub_device::Division;
 use std::ffi::c_void;
 
 pub fn get_ids(
@@ -69,18 +68,19 @@ pub fn create_sub_devices(
 ) -> ClResult {
     let device = device.object::<Device>()?;
     let scheme = abi::partition_scheme(properties).unwrap_or_default();
-    let division = Division::of(&device, &scheme)?;
+    let division = device.division(&scheme)?;
+    let count = division.parts.len();
     if !out_devices.is_null() {
-        if (num_devices as usize) < division.count() {
+        if (num_devices as usize) < count {
             return err(
                 cl::CL_INVALID_VALUE,
-                format!("no room for {} sub-devices", division.count()),
+                format!("no room for {count} sub-devices"),
             );
         }
-        let made = division.make()?;
+        let made = Device::divide(&device, &division)?;
         out_devices.set_all(made.iter().map(Object::publish));
     }
-    num_devices_ret.set(division.count() as cl_uint);
+    num_devices_ret.set(count as cl_uint);
     Ok(())
 }
 

@@ -52,6 +52,7 @@ impl Kernel {
             let Some(value) = value else {
                 return self.bad_arg(index, "is not set");
             };
+            let access = interface.access(index);
             match (arg.kind, value) {
                 (ArgKind::Value { offset, .. }, Value::Bytes(bytes)) => {
                     put(&mut launch.args, offset, bytes)
@@ -69,7 +70,6 @@ impl Kernel {
                     let mem = self.alive(index, mem)?;
                     // Kept first: the last reference must not go under the lock, since destructor callbacks may set
                     // arguments.
-                    let access = interface.access(index);
                     launch.buffers.push((mem.clone(), access));
                     let address = mem.device_address(device)?;
                     put(&mut launch.args, offset, &address.to_ne_bytes());
@@ -86,13 +86,13 @@ impl Kernel {
                         }
                         Some(mem) => {
                             let mem = self.alive(index, mem)?;
-                            launch.buffers.push((mem, interface.access(index)));
+                            launch.buffers.push((mem, access));
                         }
                         None if *address == 0 => {}
                         None => {
                             // A device address: the buffer may be known by it.
                             if let Some(mem) = context.addressed.find(memory, *address) {
-                                launch.buffers.push((mem, interface.access(index)));
+                                launch.buffers.push((mem, access));
                                 continue;
                             }
                             launch.touches_anything = true;
@@ -102,7 +102,6 @@ impl Kernel {
                 }
                 (ArgKind::Image(arg), Value::Image(mem)) => {
                     let mem = self.alive(index, mem)?;
-                    let access = interface.access(index);
                     launch.images.push((mem.clone(), access));
                     if interface.enqueues() {
                         shared.resize(index + 1, None);

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Which map of the process: maps of one object may have the same pointer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct MapId(u64);
 
 impl MapId {
@@ -39,7 +39,7 @@ pub struct MappedBox {
 }
 
 /// A region that is mapped.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Mapping {
     /// Which it is.
     pub id: MapId,
@@ -75,16 +75,10 @@ impl Mapping {
     pub(super) fn new(flags: cl_map_flags, offset: usize, size: usize) -> Self {
         Self {
             id: MapId::fresh(),
-            pointer: 0,
             offset,
             size,
             flags,
-            current: false,
-            held: false,
-            ending: false,
-            direct: false,
-            shadow: None,
-            image: None,
+            ..Self::default()
         }
     }
 

@@ -22,7 +22,7 @@ pub fn upload(
 }
 
 /// Up to this size, reading memory that the host does not cache costs less than a submission.
-const SLOW_READ: u64 = 256;
+pub const SLOW_READ: u64 = 256;
 
 /// Copies a range of one device's memory to the same place in another's. No command writes it meanwhile.
 pub fn between(

@@ -13,15 +13,13 @@ use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
 use crate::queue::pending::Slots;
 use crate::queue::state::QueueState;
-use crate::queue::transfer::copy_between;
 use crate::queue::transfer::parts::{from_packed, Parts};
+use crate::queue::transfer::{copy_between, CHUNK};
 use crate::queue::Queue;
 use std::sync::Arc;
 
 /// Bytes of a fill that are made at once: the device copies them as often as needed.
 const FILL: u64 = 1 << 20;
-/// Bytes of a part of a transfer.
-const PART: u64 = 4 << 20;
 
 /// Returns the rows of a region, which are the source, as a slice, and the region from its start.
 fn rows_slice(
@@ -106,7 +104,7 @@ impl Object<Queue> {
             encoded.wait = true;
             return Ok(encoded);
         }
-        let parts = Parts::new(*rows, PART.max(rows.bytes));
+        let parts = Parts::new(*rows, CHUNK.max(rows.bytes));
         let parts = parts.iter().map(|part| {
             let first = (part.src_offset / rows.bytes) as u32;
             let [width, height, _] = at.size;

@@ -13,9 +13,10 @@ use crate::backend::{BufferCopy, Op, ProfileSlot, Slice};
 use crate::command::{HostSide, Work};
 use crate::error::ClResult;
 use crate::handle::{Object, Ref};
+use crate::object::mem::transfer::SLOW_READ;
 use crate::object::mem::Mem;
 use crate::util::{config, copy};
-use parts::{from_packed, to_packed, Parts, SLOW_READ};
+use parts::{from_packed, to_packed, Parts};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ const UPDATE: u64 = 16 << 10;
 /// Up to this size an unmap writes mapped memory itself, while it is idle.
 const SMALL_UNMAP: u64 = 64 << 10;
 /// Bytes of a part of a transfer through staging memory: host and device copy at the same time.
-const CHUNK: u64 = 4 << 20;
+pub(super) const CHUNK: u64 = 4 << 20;
 
 /// Returns the device's memory that backs the host side of a transfer, unless that is the very
 /// memory of the other side: an application may read a buffer into the memory that the buffer is

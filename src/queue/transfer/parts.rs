@@ -2,9 +2,6 @@
 
 use crate::backend::BufferCopy;
 
-/// Reads up to this many bytes from uncached mapped memory are cheaper than a copy in a batch that is waited for anyway.
-pub(in crate::queue) const SLOW_READ: u64 = 256;
-
 /// Returns a region with its source packed.
 pub(in crate::queue) fn from_packed(region: &BufferCopy) -> BufferCopy {
     BufferCopy {
