@@ -15,7 +15,7 @@ use super::context::Context;
 use super::device::{place_of, Device};
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
 use crate::compile::store::binary::Binary;
-use crate::compile::{self, Executable, Linkable, SpirvModule};
+use crate::compile::{self, BuildFailure, Executable, Linkable, SpirvModule};
 use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
@@ -62,9 +62,13 @@ impl DeviceBuild {
         }
     }
 
-    /// Notes that the build has made what was asked for.
-    fn succeed(&mut self, kind: cl_program_binary_type) {
-        (self.status, self.kind) = (cl::CL_BUILD_SUCCESS, kind);
+    /// Ends the build: what it has made, or why it has failed.
+    fn end(mut self, made: Result<cl_program_binary_type, BuildFailure>) -> Self {
+        match made {
+            Ok(kind) => (self.status, self.kind) = (cl::CL_BUILD_SUCCESS, kind),
+            Err(BuildFailure(what)) => self.log += &what,
+        }
+        self
     }
 }
 

@@ -108,9 +108,8 @@ impl Program {
                 build.linkables = vec![module.into()];
             }
             Origin::Il { words, .. } => {
-                if let Err(what) = check_capabilities(device, words) {
-                    build.log = what;
-                    return build;
+                if let Err(failure) = check_capabilities(device, words) {
+                    return build.end(Err(failure));
                 }
                 build.linkables = vec![words.clone().into()];
             }
@@ -126,9 +125,8 @@ impl Program {
                     merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
                 }
                 if let Some(executable) = executable::of_binary(binary, &device.backend, &merged) {
-                    build.succeed(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
                     build.executable = Some(Arc::new(executable));
-                    return build;
+                    return build.end(Ok(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE));
                 }
                 return make_executable(build, device, &spec_constants, &merged);
             }
@@ -145,44 +143,32 @@ impl Program {
         let mut good = true;
         for &index in indices {
             let mut build = DeviceBuild::failed();
-            let linkable = match (&self.origin, self.devices.get(index)) {
+            let none = || BuildFailure(String::new());
+            let compiled = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
                     let (linkable, log) =
                         linkable::compile_source(text, headers, options, &device.language);
                     build.log = log;
-                    linkable
+                    linkable.ok_or_else(none)
                 }
                 (Origin::Il { words, .. }, Some(device)) => {
-                    match check_capabilities(device, words) {
-                        Ok(()) => {
-                            let values = self.spec_constants.lock().clone();
-                            let frozen = compile::spec_constants::frozen(words, &values);
-                            Some(Linkable::Spirv(Arc::new(frozen)))
-                        }
-                        Err(what) => {
-                            build.log = what;
-                            None
-                        }
-                    }
+                    check_capabilities(device, words).map(|()| {
+                        let values = self.spec_constants.lock();
+                        let frozen = compile::spec_constants::frozen(words, &values);
+                        Linkable::Spirv(Arc::new(frozen))
+                    })
                 }
-                _ => None,
+                _ => Err(none()),
             };
-            if let Some(linkable) = linkable {
-                let good = match &linkable {
-                    Linkable::Spirv(module) => {
-                        executable::read_all(std::slice::from_ref(module), &[]).map(|_| ())
-                    }
-                    // Made into SPIR-V when it is linked.
-                    Linkable::Read(_) => Ok(()),
-                };
-                match good {
-                    Ok(()) => {
-                        build.succeed(cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT);
-                        build.linkables = vec![linkable];
-                    }
-                    Err(BuildFailure(what)) => build.log += &what,
+            let made = compiled.and_then(|linkable| {
+                // Other forms are made into SPIR-V when they are linked.
+                if let Linkable::Spirv(module) = &linkable {
+                    executable::read_all(std::slice::from_ref(module), &[])?;
                 }
-            }
+                build.linkables = vec![linkable];
+                Ok(cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT)
+            });
+            let build = build.end(made);
             good &= build.status == cl::CL_BUILD_SUCCESS;
             self.finish(index, build);
         }
@@ -271,8 +257,9 @@ impl Object<Program> {
 }
 
 /// Checks that the device has the capabilities of a module. The error is the text of the build log.
-fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
-    compile::check::capabilities::check(words, &device.features.spirv_capabilities())
+fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), BuildFailure> {
+    let has = device.features.spirv_capabilities();
+    compile::check::capabilities::check(words, &has).map_err(BuildFailure)
 }
 
 /// Returns SPIR-V modules in the form that can be linked.
@@ -288,16 +275,11 @@ pub(super) fn make_executable(
 ) -> DeviceBuild {
     let built = linkable::for_executable(&build.linkables).and_then(|modules| {
         build.linkables = linkables(&modules);
-        Executable::build(&device.backend, &modules, spec_constants, options)
+        let made = Executable::build(&device.backend, &modules, spec_constants, options)?;
+        build.executable = Some(Arc::new(made));
+        Ok(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE)
     });
-    match built {
-        Ok(executable) => {
-            build.succeed(cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
-            build.executable = Some(Arc::new(executable));
-        }
-        Err(BuildFailure(what)) => build.log += &what,
-    }
-    build
+    build.end(built)
 }
 
 /// Runs a build in the calling thread, or in a thread of its own if the application requests a

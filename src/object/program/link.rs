@@ -3,7 +3,7 @@
 use super::build::{linkables, make_executable, run};
 use super::{make, DeviceBuild, Origin, Program};
 use crate::cl::{self};
-use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Linkable};
+use crate::compile::{executable, linkable, BuildCall, BuildOptions, Linkable};
 use crate::error::{ensure, err, ClError, ClResult, OrErr};
 use crate::handle::Ref;
 use crate::object::callback::{Callback, ObjectFn};
@@ -110,15 +110,10 @@ fn link_inputs(
 }
 
 fn make_library(mut build: DeviceBuild) -> DeviceBuild {
-    let checked = linkable::for_library(&build.linkables).and_then(|modules| {
+    let made = linkable::for_library(&build.linkables).and_then(|modules| {
         build.linkables = linkables(&modules);
-        executable::check_library(&modules)
+        executable::check_library(&modules)?;
+        Ok(cl::CL_PROGRAM_BINARY_TYPE_LIBRARY)
     });
-    match checked {
-        Ok(()) => {
-            build.succeed(cl::CL_PROGRAM_BINARY_TYPE_LIBRARY);
-        }
-        Err(BuildFailure(what)) => build.log += &what,
-    }
-    build
+    build.end(made)
 }
