@@ -29,13 +29,9 @@ impl Pair {
         buffer_in(&self.context, size)
     }
 
-    fn go(&self, on: usize, command: Command) {
-        enqueue(&self.queues[on], command);
-    }
-
     /// Runs a command on a device, and waits for both.
-    fn run(&self, on: usize, command: Command) {
-        self.go(on, command);
+    fn run(&self, queue: &Ref<Queue>, command: Command) {
+        enqueue(queue, command);
         self.finish();
     }
 
@@ -50,16 +46,17 @@ impl Pair {
 fn sub_buffers_are_written_by_two_devices_at_a_time() {
     for reach in ALL {
         let pair = Pair::new(reach);
+        let [one, two] = &pair.queues;
         let buffer = pair.buffer(1024);
-        pair.run(0, fill(&pair.queues[0], &buffer, 9));
+        pair.run(one, fill(one, &buffer, 9));
         let halves = [0, 512].map(|origin| Mem::sub_buffer(&buffer, 0, origin, 512).unwrap());
         // Neither has begun when the other is enqueued.
         pair.fakes[0].stop();
         pair.fakes[1].stop();
-        for (on, half) in halves.iter().enumerate() {
-            let command = buffer::fill(&pair.queues[on].target, half, &[on as u8 + 1], 0, 256);
-            pair.go(on, command.unwrap());
-            pair.queues[on].flush();
+        for (queue, byte, half) in [(one, 1, &halves[0]), (two, 2, &halves[1])] {
+            let command = buffer::fill(&queue.target, half, &[byte], 0, 256);
+            enqueue(queue, command.unwrap());
+            queue.flush();
         }
         pair.fakes[0].start();
         pair.fakes[1].start();
@@ -76,47 +73,46 @@ fn sub_buffers_are_written_by_two_devices_at_a_time() {
 #[test]
 fn copies_read_what_the_other_device_wrote() {
     let pair = Pair::new(Reach::Hidden);
+    let [one, two] = &pair.queues;
     let (a, b) = (pair.buffer(300), pair.buffer(300));
     let bytes: Vec<u8> = (0..=255).chain(0..44).collect();
-    pair.go(0, write(&pair.queues[0], &a, 0, &bytes));
-    pair.run(1, fill(&pair.queues[1], &b, 5));
-    let copy = buffer::copy(&pair.queues[1].target, &a, &b, 10, 20, 100).unwrap();
-    pair.run(1, copy);
+    enqueue(one, write(one, &a, 0, &bytes));
+    pair.run(two, fill(two, &b, 5));
+    let copy = buffer::copy(&two.target, &a, &b, 10, 20, 100).unwrap();
+    pair.run(two, copy);
     let mut expected = vec![5; 300];
     expected[20..120].copy_from_slice(&bytes[10..110]);
-    assert_eq!(contents(&pair.queues[0], &b), expected);
-    assert_eq!(contents(&pair.queues[1], &a), bytes);
+    assert_eq!(contents(one, &b), expected);
+    assert_eq!(contents(two, &a), bytes);
 }
 
 #[test]
 fn migration_brings_contents_or_leaves_them() {
     let pair = Pair::new(Reach::Hidden);
+    let [one, two] = &pair.queues;
     let buffer = pair.buffer(64);
-    pair.run(0, fill(&pair.queues[0], &buffer, 3));
+    pair.run(one, fill(one, &buffer, 3));
     let list = || vec![buffer.clone()];
-    let command = map::migrate(&pair.queues[1].target, list(), 0).unwrap();
-    pair.run(1, command);
-    assert_eq!(contents(&pair.queues[1], &buffer), [3; 64]);
+    let command = map::migrate(&two.target, list(), 0).unwrap();
+    pair.run(two, command);
+    assert_eq!(contents(two, &buffer), [3; 64]);
     let undefined = cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
     let host = cl::CL_MIGRATE_MEM_OBJECT_HOST;
-    pair.run(0, fill(&pair.queues[0], &buffer, 4));
+    pair.run(one, fill(one, &buffer, 4));
     for flags in [host, host | undefined] {
-        let command = map::migrate(&pair.queues[1].target, list(), flags).unwrap();
-        pair.run(1, command);
-        assert_eq!(contents(&pair.queues[0], &buffer), [4; 64]);
+        let command = map::migrate(&two.target, list(), flags).unwrap();
+        pair.run(two, command);
+        assert_eq!(contents(one, &buffer), [4; 64]);
     }
-    let command = map::migrate(&pair.queues[1].target, list(), undefined).unwrap();
-    pair.run(1, command);
+    let command = map::migrate(&two.target, list(), undefined).unwrap();
+    pair.run(two, command);
     // Whatever they are, they are the same for both now, and what is written holds.
-    assert_eq!(
-        contents(&pair.queues[0], &buffer),
-        contents(&pair.queues[1], &buffer)
-    );
-    pair.go(1, write(&pair.queues[1], &buffer, 8, &[7; 8]));
+    assert_eq!(contents(one, &buffer), contents(two, &buffer));
+    enqueue(two, write(two, &buffer, 8, &[7; 8]));
     pair.finish();
-    assert_eq!(contents(&pair.queues[0], &buffer)[8..16], [7; 8]);
+    assert_eq!(contents(one, &buffer)[8..16], [7; 8]);
     assert_eq!(
-        code(map::migrate(&pair.queues[1].target, list(), 1 << 9)),
+        code(map::migrate(&two.target, list(), 1 << 9)),
         cl::CL_INVALID_VALUE
     );
 }
@@ -157,7 +153,7 @@ fn shared_virtual_memory_is_at_one_address() {
         let at = |offset: usize| (one.address + offset) as *mut u8;
         // SAFETY: the allocation.
         let command = unsafe { svm::svm_fill(&pair.queues[0].target, at(0).cast(), &[5], 1000) };
-        pair.run(0, command.unwrap());
+        pair.run(&pair.queues[0], command.unwrap());
         // Each device in turn sees, and changes, what the other left.
         for round in 0..6u8 {
             let queue = &pair.queues[usize::from(round) % 2];
@@ -200,7 +196,7 @@ fn fine_grained_memory_is_the_hosts() {
     for (on, queue) in pair.queues.iter().enumerate() {
         // SAFETY: the allocation.
         let command = unsafe { svm::svm_fill(&queue.target, at.cast(), &[on as u8 + 7], 100) };
-        pair.run(on, command.unwrap());
+        pair.run(queue, command.unwrap());
         // SAFETY: the host's own memory; nothing writes it now.
         unsafe {
             assert_eq!(at.add(99).read(), on as u8 + 7);
