@@ -609,16 +609,14 @@ impl Object<Event> {
             while matches!(state.times, Times::Taking) {
                 state.wait(&self.changed);
             }
-            match std::mem::take(&mut state.times) {
-                Times::Slots(slots) => {
-                    state.times = Times::Taking;
-                    Some(slots)
-                }
-                other => {
-                    state.times = other;
-                    None
-                }
+            let taken = match &mut state.times {
+                Times::Slots(slots) => Some(std::mem::take(slots)),
+                _ => None,
+            };
+            if taken.is_some() {
+                state.times = Times::Taking;
             }
+            taken
         };
         if let Some(slots) = taken {
             let times = owner.take_times(&slots);
@@ -674,12 +672,10 @@ pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
             }
         }
     }
-    let mut failed = false;
-    for event in events {
-        failed |= event.wait() < 0;
-    }
+    // All of them are waited for.
+    let failed = events.iter().filter(|event| event.wait() < 0).count();
     ensure!(
-        !failed,
+        failed == 0,
         cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
         "a command that was waited for has failed"
     );

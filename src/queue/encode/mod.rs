@@ -446,19 +446,17 @@ impl Object<Queue> {
     }
 
     fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> Encoding {
-        let mut slots = Slots::new();
         let commands_fail = state.stream.commands_fail();
         let waits = !ready.points.is_empty() || (commands_fail && !ready.own.is_empty());
         // Where commands fail one by one, one that does nothing has an operation, too: else it would fail with the one before.
-        let idle = !waits && !ready.barrier && state.idle();
-        if idle {
+        if !waits && !ready.barrier && state.idle() {
             return Ok(self.on_host(state, || {}));
         }
         let fails = (how.event || how.blocking) && commands_fail;
-        if waits || how.profile || fails {
-            slots.extend(state.record(Op::Marker, how.profile)?);
-        }
-        let mut encoded = self.on_device(state, slots);
+        let mut encoded = match waits || how.profile || fails {
+            true => self.record_one(state, Op::Marker, how)?,
+            false => self.on_device(state, Slots::new()),
+        };
         encoded.wait = true;
         Ok(encoded)
     }
@@ -472,7 +470,9 @@ impl Object<Queue> {
             };
             return self.record_one(state, op, how);
         }
-        state.prepare_host_part(how)?;
+        if !how.blocking {
+            state.host_thread()?;
+        }
         // The place on the timeline that the executor waits for.
         let mut encoded = self.record_one(state, Op::Marker, how)?;
         if !how.blocking {
@@ -512,15 +512,6 @@ impl Call for HostCall {
 }
 
 impl QueueState {
-    /// Prepares for a command that leaves a part to the host: to the host thread, or to the caller
-    /// if that waits.
-    pub(super) fn prepare_host_part(&mut self, how: How) -> ClResult {
-        if !how.blocking {
-            self.host_thread()?;
-        }
-        Ok(())
-    }
-
     /// Places a barrier between the operations of one command, where the stream does not place them
     /// itself.
     pub(super) fn unordered_barrier(&mut self) -> ClResult {
