@@ -14,7 +14,8 @@
 //! Later commands of an in-order queue, or of one with a barrier, are held until the task is done (`hazards`). Other queues may
 //! meanwhile run kernels that set the events which a tree waits for.
 
-use super::encode::dispatches::{record_launch, Recorder, Uses};
+use super::encode::dispatches::{record_launch, Uses};
+use super::encode::recorder::Recorder;
 use super::host::print_buffers::{PrintBuffer, PrintBuffers};
 use super::transfer::staging::{Piece, Pool, UNBOUNDED};
 use crate::backend::device_queue::{Found, QueueMemory, Record};

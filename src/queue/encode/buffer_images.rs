@@ -1,7 +1,7 @@
 //! Images over buffers in kernels: the image of the device beside the buffer gets the buffer's texels before a launch, and
 //! the buffer gets back what the kernel wrote. Nothing else than texels is written, whatever lies between the rows.
 
-use super::dispatches::Recorder;
+use super::recorder::Recorder;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::Op;
 use crate::error::ClResult;

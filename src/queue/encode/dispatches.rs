@@ -2,6 +2,7 @@
 //! of the application's (`launch.rs`) and those that kernels enqueue (`device_enqueue.rs`).
 
 use super::buffer_images::copy_shown_images;
+use super::recorder::Recorder;
 use crate::backend::{Op, Slice, Use};
 use crate::command::Launch;
 use crate::compile::implicit::ImplicitValues;
@@ -9,26 +10,10 @@ use crate::error::ClResult;
 use crate::object::mem::queue_images::Identity;
 use crate::object::memories::MemoryIndex;
 use crate::queue::host::print_buffers::PrintBuffer;
-use crate::queue::transfer::staging::Piece;
 use smallvec::SmallVec;
-use spirv_lowering::ir::module::PrintfSite;
-use std::sync::Arc;
 
 /// Memory that operations use.
 pub(in crate::queue) type Uses = SmallVec<[Use; 8]>;
-
-/// Where launches are recorded.
-pub(in crate::queue) trait Recorder {
-    /// Allocates mapped memory for this launch alone.
-    fn room(&mut self, size: u64) -> ClResult<Piece>;
-    /// Returns a buffer for the kernel's printf output.
-    fn print_buffer(&mut self, sites: &Arc<Vec<PrintfSite>>) -> ClResult<PrintBuffer>;
-    /// Places a barrier between earlier commands and later ones, if only the launch itself requires
-    /// it.
-    fn barrier(&mut self) -> ClResult;
-    /// Records an operation. Where it is `timed`, its times count among those of the launch.
-    fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult;
-}
 
 /// Records the dispatches of a launch on a device with this memory, for the queue of that identity. They use `uses` in
 /// addition to their own memory. `enqueue`:

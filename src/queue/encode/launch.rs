@@ -1,6 +1,7 @@
 //! Launches of kernels in a queue: the memory objects that they use, and what the host does when they have ended.
 
-use super::dispatches::{record_launch, Recorder, Uses};
+use super::dispatches::{record_launch, Uses};
+use super::recorder::Recorder;
 use super::{Encoding, How, Stop};
 use crate::backend::{Op, Use};
 use crate::command::Launch;

@@ -7,6 +7,7 @@ mod buffer_images;
 pub(super) mod dispatches;
 mod images;
 mod launch;
+pub(super) mod recorder;
 mod replay;
 
 use super::hazards::QueuePosition;
