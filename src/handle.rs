@@ -10,9 +10,11 @@ use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{ClError, ClResult};
 use crate::util::lock::rank;
 use crate::util::sync::{AtomicBool, AtomicU32, RwLock};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHasher;
 use std::any::Any;
+use std::collections::HashMap;
 use std::ffi::c_void;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -90,15 +92,47 @@ pub fn set_dispatch_data(data: *const c_void) {
 }
 
 /// The object of a handle.
-struct HandleEntry {
-    kind: Kind,
-    object: Weak<dyn Any + Send + Sync>,
-    /// Present while the application holds references.
-    api: Option<Arc<dyn Any + Send + Sync>>,
+enum HandleEntry {
+    /// The application holds references.
+    Referenced(Kind, Arc<dyn Any + Send + Sync>),
+    /// Only the runtime does.
+    Unreferenced(Kind, Weak<dyn Any + Send + Sync>),
+}
+
+impl HandleEntry {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Referenced(kind, _) | Self::Unreferenced(kind, _) => *kind,
+        }
+    }
+}
+
+/// Hashes addresses so that those of objects that were allocated one after the other are near each other in the table: many
+/// are made, and released, in that order, and of a million a table in any other order is in no cache.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        let mut hasher = FxHasher::default();
+        hasher.write(bytes);
+        self.0 = hasher.finish();
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // The table chooses the place by the low bits, and compares the seven high ones first.
+        let mixed = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = (address as u64 >> 10) ^ (mixed & 0xfe << 56);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 const SHARDS: usize = if cfg!(feature = "loom") { 1 } else { 64 };
-type Shard = RwLock<Option<FxHashMap<usize, HandleEntry>>, { rank::HANDLES }>;
+type Entries = HashMap<usize, HandleEntry, BuildHasherDefault<AddressHasher>>;
+type Shard = RwLock<Option<Entries>, { rank::HANDLES }>;
 #[cfg(not(feature = "loom"))]
 static REGISTRY: [Shard; SHARDS] = [const { RwLock::new(None) }; SHARDS];
 #[cfg(feature = "loom")]
@@ -138,42 +172,31 @@ impl<T: Body> Object<T> {
         Arc::new_cyclic(|weak| Self::with(body(weak)))
     }
 
-    /// Calls `with` with the object's entry of the registry, which is made if there is none.
-    fn with_entry(self: &Arc<Self>, with: impl FnOnce(&mut HandleEntry)) -> *mut c_void {
-        let address = Arc::as_ptr(self) as usize;
-        let mut shard = shard(address).write();
-        let entry = shard
-            .get_or_insert_with(FxHashMap::default)
-            .entry(address)
-            .or_insert_with(|| {
-                self.registered.store(true, Ordering::Relaxed);
-                let object: Weak<Self> = Arc::downgrade(self);
-                HandleEntry {
-                    kind: T::KIND,
-                    object,
-                    api: None,
-                }
-            });
-        with(entry);
-        address as *mut c_void
-    }
-
     /// Gives the application one more reference and returns the handle.
     pub fn publish(self: &Arc<Self>) -> *mut c_void {
-        self.with_entry(|entry| {
-            self.api_refs.fetch_add(1, Ordering::AcqRel);
-            if entry.api.is_none() {
-                entry.api = Some(self.clone());
-            }
-        })
+        let address = Arc::as_ptr(self) as usize;
+        let mut shard = shard(address).write();
+        if self.api_refs.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.registered.store(true, Ordering::Relaxed);
+            let entry = HandleEntry::Referenced(T::KIND, self.clone());
+            shard.get_or_insert_default().insert(address, entry);
+        }
+        address as *mut c_void
     }
 
     /// Returns the handle, without a reference: for queries that return objects.
     pub fn handle(self: &Arc<Self>) -> *mut c_void {
-        if self.registered.load(Ordering::Relaxed) {
-            return Arc::as_ptr(self) as *mut c_void;
+        let address = Arc::as_ptr(self) as usize;
+        if !self.registered.load(Ordering::Relaxed) {
+            let mut shard = shard(address).write();
+            let entries = shard.get_or_insert_default();
+            entries.entry(address).or_insert_with(|| {
+                self.registered.store(true, Ordering::Relaxed);
+                let object: Weak<Self> = Arc::downgrade(self);
+                HandleEntry::Unreferenced(T::KIND, object)
+            });
         }
-        self.with_entry(|_| ())
+        address as *mut c_void
     }
 
     /// Returns the number of references that the application holds.
@@ -216,10 +239,11 @@ pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
         guard
             .as_ref()
             .and_then(|map| map.get(&address))
-            .filter(|e| e.kind == T::KIND)
-            .and_then(|e| match &e.api {
-                Some(object) => Some(object.clone()),
-                None => e.object.upgrade(),
+            .and_then(|entry| match entry {
+                HandleEntry::Referenced(kind, object) => (*kind == T::KIND).then(|| object.clone()),
+                HandleEntry::Unreferenced(kind, object) => {
+                    (*kind == T::KIND).then(|| object.upgrade())?
+                }
             })
     };
     found
@@ -234,7 +258,7 @@ pub fn kind_of(handle: *const c_void) -> Option<Kind> {
         .read()
         .as_ref()
         .and_then(|map| map.get(&address))
-        .map(|entry| entry.kind)
+        .map(HandleEntry::kind)
 }
 
 /// Implements clRetain*: one more reference of the application.
@@ -258,21 +282,22 @@ pub fn release_one<T: Body>(handle: *const c_void) -> ClResult<Option<Ref<T>>> {
         let entry = guard
             .as_mut()
             .and_then(|map| map.get_mut(&address))
-            .filter(|entry| entry.kind == T::KIND)
             .ok_or_else(|| invalid(T::KIND))?;
-        // Without a reference of the application there is nothing in `api`.
-        let object = entry
-            .api
-            .as_ref()
-            .and_then(|object| object.downcast_ref::<Object<T>>())
-            .ok_or_else(|| invalid(T::KIND))?;
-        if object.api_refs.fetch_sub(1, Ordering::AcqRel) == 1 {
-            entry.api.take()
-        } else {
-            None
+        let HandleEntry::Referenced(kind, object) = entry else {
+            return Err(invalid(T::KIND));
+        };
+        let typed = object.downcast_ref::<Object<T>>();
+        let typed = typed.ok_or_else(|| invalid(T::KIND))?;
+        if typed.api_refs.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return Ok(None);
         }
+        let unreferenced = HandleEntry::Unreferenced(*kind, Arc::downgrade(object));
+        std::mem::replace(entry, unreferenced)
     };
-    Ok(last.and_then(|object| object.downcast::<Object<T>>().ok()))
+    Ok(match last {
+        HandleEntry::Referenced(_, object) => object.downcast::<Object<T>>().ok(),
+        HandleEntry::Unreferenced(..) => None,
+    })
 }
 
 #[cfg(test)]
@@ -321,6 +346,10 @@ mod tests {
         assert_eq!(held.api_refs(), 0);
         assert!(release::<Thing>(handle).is_err());
         assert!(lookup::<Thing>(handle).is_ok());
+        // The application gets it from a query again, without and with a reference.
+        assert_eq!((held.handle(), held.api_refs()), (handle, 0));
+        assert_eq!((held.publish(), held.api_refs()), (handle, 1));
+        release::<Thing>(handle).unwrap();
         drop(held);
         assert!(lookup::<Thing>(handle).is_err());
     }
