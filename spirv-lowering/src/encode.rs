@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 10;
+const VERSION: u8 = 11;
 
 struct Writer(Vec<u8>);
 
@@ -314,6 +314,7 @@ fn write_arg(w: &mut Writer, arg: &Arg) {
     w.u8(address_code(arg.address));
     w.u8(access_code(arg.access));
     w.u8(u8::from(arg.is_const) | u8::from(arg.is_restrict) << 1 | u8::from(arg.is_volatile) << 2);
+    w.option(&arg.max_size, |w, &v| w.u32(v));
 }
 
 fn read_arg(r: &mut Reader) -> Decoded<Arg> {
@@ -356,6 +357,7 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
         is_const: flags & 1 != 0,
         is_restrict: flags & 2 != 0,
         is_volatile: flags & 4 != 0,
+        max_size: r.option(Reader::u32)?,
     })
 }
 
@@ -652,6 +654,7 @@ mod tests {
             is_const: true,
             is_restrict: false,
             is_volatile: true,
+            max_size: Some(64),
         };
         let local = Arg {
             kind: ArgKind::Local { spec_id: 16 },

@@ -367,6 +367,8 @@ pub struct Arg {
     pub is_restrict: bool,
     /// CL_KERNEL_ARG_TYPE_VOLATILE
     pub is_volatile: bool,
+    /// Bytes that the memory of a pointer may have at most (SPIR-V decoration MaxByteOffset).
+    pub max_size: Option<u32>,
 }
 
 /// The caller of a kernel (SPIR-V execution modes Initializer and Finalizer).

@@ -216,6 +216,7 @@ fn kernel_info(kernel: &crate::ir::module::EntryPoint) -> KernelInfo {
                 is_const: p.is_const,
                 is_restrict: p.is_restrict,
                 is_volatile: p.is_volatile,
+                max_size: p.max_size,
             })
             .collect(),
     }

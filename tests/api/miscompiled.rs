@@ -517,3 +517,17 @@ fn indices_of_few_bits() {
         }
     }
 }
+
+/// The least size of an array (`static`), and that of what a reference refers to, became the greatest of the argument's memory.
+#[test]
+fn known_sizes_are_no_limits() {
+    let c = "kernel void k(global int o[static 2], global int in[static 2]) {
+                 o[get_global_id(0)] = in[get_global_id(0)] + 1;
+             }";
+    let cxx = "kernel void k(global int *o, const global int &in) { o[get_global_id(0)] = in + get_global_id(0); }";
+    for options in ["", "-cl-opt-disable"] {
+        assert_eq!(run(c, options, &[1, 2, 3, 4], 4, 4), [2, 3, 4, 5]);
+        let options = format!("-cl-std=CLC++2021 {options}");
+        assert_eq!(run(cxx, &options, &[1, 2, 3, 4], 4, 4), [1, 2, 3, 4]);
+    }
+}

@@ -75,6 +75,8 @@ pub struct World {
     pub il: Program,
     /// Work-groups of it must have two sub-groups.
     pub two_sub_groups: Kernel,
+    /// A kernel with at most 8 bytes of global, and of local memory.
+    pub bounded: Kernel,
     /// Events of commands that have completed, in a queue that measures and in one that does not.
     pub measured: Event,
     pub unmeasured: Event,
@@ -189,17 +191,28 @@ const IL: &str = r#"
     OpCapability SubgroupDispatch
     OpMemoryModel Physical64 OpenCL
     OpEntryPoint Kernel %pair "pair"
+    OpEntryPoint Kernel %bounded "bounded"
     OpExecutionMode %pair SubgroupsPerWorkgroup 2
     OpDecorate %value SpecId 7
+    OpDecorate %first MaxByteOffset 8
+    OpDecorate %second MaxByteOffset 8
     %u32 = OpTypeInt 32 0
     %void = OpTypeVoid
     %pointer = OpTypePointer CrossWorkgroup %u32
     %type = OpTypeFunction %void %pointer
+    %local = OpTypePointer Workgroup %u32
+    %bounded_type = OpTypeFunction %void %pointer %local
     %value = OpSpecConstant %u32 41
     %pair = OpFunction %void None %type
     %out = OpFunctionParameter %pointer
     %entry = OpLabel
     OpStore %out %value Aligned 4
+    OpReturn
+    OpFunctionEnd
+    %bounded = OpFunction %void None %bounded_type
+    %first = OpFunctionParameter %pointer
+    %second = OpFunctionParameter %local
+    %bounded_entry = OpLabel
     OpReturn
     OpFunctionEnd
 "#;
@@ -234,6 +247,7 @@ impl World {
         ok!(clBuildProgram(il.0, 0, null(), null(), None, null_mut()));
         let two_sub_groups = s.kernel(&il, "pair");
         two_sub_groups.set_buffer(0, &b);
+        let bounded = s.kernel(&il, "bounded");
         let rgba = CL_RGBA;
         Self {
             b_read: buffer(&s, CL_MEM_READ_ONLY),
@@ -254,6 +268,7 @@ impl World {
             compiled,
             il,
             two_sub_groups,
+            bounded,
             measured: marked(&timed),
             unmeasured: marked(&s.queue),
             timed,

@@ -24,7 +24,7 @@
 //! global @0 "table" constant size 16 align 4 init x"00112233445566778899aabbccddeeff" reloc [8: @0 4]
 //! printf 0 "%d\0a" [i32 1]
 //! kernel "add" fn0 {
-//!   pointer global "a" "float*" global none restrict
+//!   pointer global "a" "float*" global none restrict max_size 64
 //!   value i32 count 1 size 4 "n" "int" private none
 //! }
 //! func fn0 "add" export (ptr.global, i32) -> () {

@@ -119,6 +119,8 @@ pub struct KernelParam {
     pub is_restrict: bool,
     /// Set for `volatile`.
     pub is_volatile: bool,
+    /// Bytes that the memory of a pointer may have at most (SPIR-V decoration MaxByteOffset).
+    pub max_size: Option<u32>,
 }
 
 /// A kernel: entry point of a module.

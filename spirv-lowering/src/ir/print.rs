@@ -426,6 +426,9 @@ fn write_kernel_param(f: &mut Formatter<'_>, param: &KernelParam) -> fmt::Result
             write!(f, " {word}")?;
         }
     }
+    if let Some(size) = param.max_size {
+        write!(f, " max_size {size}")?;
+    }
     Ok(())
 }
 

@@ -465,6 +465,7 @@ pub fn run(
             is_const: param.is_const,
             is_restrict: param.is_restrict,
             is_volatile: param.is_volatile,
+            max_size: param.max_size,
         });
         let is_memory = matches!(
             kind,
@@ -503,6 +504,7 @@ pub fn run(
             is_const: false,
             is_restrict: false,
             is_volatile: false,
+            max_size: None,
         });
         arg_access.push(Access::from_bits(image.access));
     }

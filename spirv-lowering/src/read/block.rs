@@ -101,6 +101,7 @@ impl Output<'_> {
             is_const: false,
             is_restrict: false,
             is_volatile: false,
+            max_size: None,
         };
         let captured = param(Space::Global, AddressQualifier::Global);
         let local = param(Space::Local, AddressQualifier::Local);

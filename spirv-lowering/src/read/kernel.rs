@@ -278,6 +278,7 @@ fn param(
         is_const,
         is_restrict,
         is_volatile,
+        max_size: p.max_byte_offset(id).filter(|_| pointer),
     })
 }
 

@@ -602,12 +602,21 @@ impl Parsed {
 
     /// Returns the alignment of a variable by its decorations, a power of two.
     pub fn alignment(&self, id: u32) -> Option<u32> {
-        let by_id = || self.const_u64(self.decorations.word(id, Decoration::AlignmentId)?);
-        let align = match self.decorations.word(id, Decoration::Alignment) {
-            Some(align) => align,
-            None => u32::try_from(by_id()?).ok()?,
-        };
-        Some(align).filter(|a| a.is_power_of_two())
+        self.word_or_const(id, Decoration::Alignment, Decoration::AlignmentId)
+            .filter(|a| a.is_power_of_two())
+    }
+
+    /// Returns the bytes that may be accessed through a pointer by its decorations.
+    pub fn max_byte_offset(&self, id: u32) -> Option<u32> {
+        self.word_or_const(id, Decoration::MaxByteOffset, Decoration::MaxByteOffsetId)
+    }
+
+    /// Returns the operand of a decoration of an id, or the constant that another one names.
+    fn word_or_const(&self, id: u32, literal: Decoration, by_id: Decoration) -> Option<u32> {
+        match self.decorations.word(id, literal) {
+            Some(word) => Some(word),
+            None => u32::try_from(self.const_u64(self.decorations.word(id, by_id)?)?).ok(),
+        }
     }
 
     /// Returns the name of an id (OpName), or an empty string.

@@ -193,6 +193,7 @@ fn pointer() -> KernelParam {
         is_const: false,
         is_restrict: false,
         is_volatile: false,
+        max_size: None,
     }
 }
 

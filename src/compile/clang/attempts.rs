@@ -19,7 +19,7 @@ use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
 use super::Prepared;
 use crate::compile::fixups::{
-    crash_reports, cut_alignments, device_queues, finite_numbers, lines, local_types,
+    crash_reports, cut_alignments, device_queues, finite_numbers, known_sizes, lines, local_types,
     lone_variables, lost_truncations, wide_integers,
 };
 use crate::compile::options::BuildOptions;
@@ -491,7 +491,8 @@ fn own_words_of(
 }
 
 fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
-    to_words(object).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")
+    let words = to_words(object).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")?;
+    Ok(known_sizes::not_claimed(&words).unwrap_or(words))
 }
 
 #[cfg(test)]

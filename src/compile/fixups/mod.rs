@@ -13,6 +13,7 @@
 //! | `lost_truncations` | truncations are lost between other conversions | IR after the passes |
 //! | `lone_variables` | variables of a module without functions are left out | IR after the passes |
 //! | `cut_alignments` | alignments of more than 128 bytes are 0 | the SPIR-V |
+//! | `known_sizes` | the least sizes of arguments are claimed to be the greatest | the SPIR-V |
 //! | `finite_numbers` | numbers that may be reassociated are claimed to be finite | the SPIR-V |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
 //! | `long_arrays` | the length of an array is cut to 32 bits | refused |
@@ -25,6 +26,7 @@ pub mod crash_reports;
 pub mod cut_alignments;
 pub mod device_queues;
 pub mod finite_numbers;
+pub mod known_sizes;
 pub mod lifecycle;
 pub mod lines;
 pub mod local_types;

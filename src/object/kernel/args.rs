@@ -11,7 +11,7 @@ use crate::object::device_queue::DeviceQueue;
 use crate::object::mem::Mem;
 use crate::object::sampler::Sampler;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{AccessQualifier, ArgKind, ImageArg, LOCAL_ARG_ALIGN};
+use spirv_lowering::interface::{AccessQualifier, Arg, ArgKind, ImageArg, LOCAL_ARG_ALIGN};
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
@@ -81,12 +81,19 @@ impl Kernel {
                     Ok(0) if self.devices.iter().any(before_3_1) => {
                         return err(cl::CL_INVALID_ARG_SIZE, "the size of a local argument is 0")
                     }
-                    Ok(size) if size <= u32::MAX - LOCAL_ARG_ALIGN => Value::Local(size),
+                    Ok(size) if size <= u32::MAX - LOCAL_ARG_ALIGN => {
+                        check_max_size(arg, size as usize)?;
+                        Value::Local(size)
+                    }
                     _ => return err(cl::CL_INVALID_ARG_SIZE, "local argument is too large"),
                 }
             }
             ArgKind::Buffer { constant, .. } => {
-                Value::Buffer(self.buffer(value, constant || arg.is_const)?)
+                let mem = self.buffer(value, constant || arg.is_const)?;
+                if let Some(mem) = &mem {
+                    check_max_size(arg, mem.size)?;
+                }
+                Value::Buffer(mem.as_ref().map(Arc::downgrade))
             }
             ArgKind::Pipe { .. } => {
                 let mem = self.object(value, |mem: &Mem| &mem.context)?;
@@ -149,7 +156,7 @@ impl Kernel {
 
     /// Returns the buffer that `arg_value` points to; None for a null handle or pointer.
     /// `constant`: the kernel does not write there.
-    fn buffer(&self, value: Option<&[u8]>, constant: bool) -> ClResult<Option<Weak<Object<Mem>>>> {
+    fn buffer(&self, value: Option<&[u8]>, constant: bool) -> ClResult<Option<Ref<Mem>>> {
         if handle_of(value) == 0 {
             return Ok(None);
         }
@@ -164,7 +171,18 @@ impl Kernel {
             cl::CL_INVALID_ARG_VALUE,
             "an immutable buffer for a pointer that is not const"
         );
-        Ok(Some(Arc::downgrade(&mem)))
+        Ok(Some(mem))
+    }
+}
+
+/// Checks that the memory for a pointer is no larger than the kernel allows.
+fn check_max_size(arg: &Arg, size: usize) -> ClResult {
+    match arg.max_size {
+        Some(most) if size > most as usize => err(
+            cl::CL_MAX_SIZE_RESTRICTION_EXCEEDED,
+            format!("{size} bytes where the kernel takes {most} at most"),
+        ),
+        _ => Ok(()),
     }
 }
 

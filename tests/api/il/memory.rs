@@ -2,7 +2,8 @@
 
 use super::{Data, Il};
 use pumice_tests::sys::*;
-use pumice_tests::{info_value, Setup};
+use pumice_tests::{call, info_value, ok, Setup};
+use std::ptr::{null, null_mut};
 
 #[test]
 fn sizes_and_pointers() {
@@ -623,4 +624,72 @@ fn lists_of_used_functions() {
         .with("%cast = OpSpecConstantOp %p_f Bitcast %pointer")
         .with(variable);
     assert_eq!(il.run(&setup, &input).one::<u32>(0), 77);
+}
+
+/// Memory for a pointer with MaxByteOffset has no more bytes, whether a literal, a constant or a specialised one says how many.
+#[test]
+fn arguments_of_limited_size() {
+    let setup = Setup::new();
+    let text = r#"
+        OpCapability Addresses
+        OpCapability Kernel
+        OpMemoryModel Physical64 OpenCL
+        OpEntryPoint Kernel %k "k"
+        OpDecorate %most SpecId 3
+        OpDecorate %out MaxByteOffset 16
+        OpDecorateId %in MaxByteOffsetId %u32_12
+        OpDecorateId %scratch MaxByteOffsetId %most
+        %u32 = OpTypeInt 32 0
+        %u32_12 = OpConstant %u32 12
+        %most = OpSpecConstant %u32 256
+        %void = OpTypeVoid
+        %g_u32 = OpTypePointer CrossWorkgroup %u32
+        %l_u32 = OpTypePointer Workgroup %u32
+        %type = OpTypeFunction %void %g_u32 %g_u32 %l_u32
+        %k = OpFunction %void None %type
+        %out = OpFunctionParameter %g_u32
+        %in = OpFunctionParameter %g_u32
+        %scratch = OpFunctionParameter %l_u32
+        %entry = OpLabel
+        %value = OpLoad %u32 %in Aligned 4
+        OpStore %scratch %value Aligned 4
+        %same = OpLoad %u32 %scratch Aligned 4
+        OpStore %out %same Aligned 4
+        OpReturn
+        OpFunctionEnd"#;
+    let words = super::assemble(text);
+    let program = super::create(&setup, &words).unwrap_or_else(|e| panic!("{e}"));
+    for most in [256, 32u32] {
+        if most != 256 {
+            let value = (&raw const most).cast();
+            ok!(clSetProgramSpecializationConstant(program.0, 3, 4, value));
+        }
+        let device = &setup.device;
+        ok!(clBuildProgram(
+            program.0,
+            1,
+            device,
+            null(),
+            None,
+            null_mut()
+        ));
+        let kernel = setup.kernel(&program, "k");
+        let set = |index, bytes: usize| {
+            let buffer = setup.buffer(bytes);
+            let mem = (&raw const buffer.0).cast();
+            (call!(clSetKernelArg(kernel.0, index, 8, mem)), buffer)
+        };
+        let local = |bytes| call!(clSetKernelArg(kernel.0, 2, bytes, null()));
+        let none: cl_mem = null_mut();
+        let none = (&raw const none).cast();
+        assert_eq!(call!(clSetKernelArg(kernel.0, 0, 8, none)), CL_SUCCESS);
+        assert_eq!(set(0, 17).0, CL_MAX_SIZE_RESTRICTION_EXCEEDED);
+        assert_eq!(set(1, 13).0, CL_MAX_SIZE_RESTRICTION_EXCEEDED);
+        assert_eq!(local(most as usize + 1), CL_MAX_SIZE_RESTRICTION_EXCEEDED);
+        let ((code0, out), (code1, input)) = (set(0, 16), set(1, 12));
+        assert_eq!((code0, code1, local(most as usize)), (0, 0, 0));
+        setup.write(&input, &[most, 0, 0]);
+        setup.run(&kernel, &[1], None);
+        assert_eq!(setup.read::<u32>(&out, 1), [most]);
+    }
 }

@@ -173,8 +173,8 @@ pub fn rows(t: &mut Table) {
                 .map(|(k, m)| set(w, k.0, 0, 8, (&raw const m.0).cast()));
             CL_INVALID_CONTEXT "a sampler of another context" = set(w, w.pictures.0, 2, 8, (&raw const w.sampler_foreign).cast());
             CL_INVALID_DEVICE_QUEUE "a queue of the host" = w.if_queue_argument(|k| set(w, k, 0, 8, (&raw const w.s.queue.0).cast()));
-            CL_MAX_SIZE_RESTRICTION_EXCEEDED "larger than the argument may be" => never "MaxByteOffset is a promise of the compiler's about \
-                accesses, and no restriction here";
+            CL_MAX_SIZE_RESTRICTION_EXCEEDED "larger than the argument may be" =
+                [set(w, w.bounded.0, 0, 8, (&raw const w.b.0).cast()), set(w, w.bounded.0, 1, 9, null())];
             CL_INVALID_ARG_VALUE "no value, or one of local memory" = [set(w, w.kernel.0, 1, 4, null()), set(w, w.kernel.0, 2, 4, w.place())];
         }
         clSetKernelArgSVMPointer {

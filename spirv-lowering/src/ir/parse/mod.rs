@@ -288,10 +288,14 @@ impl Parser {
             is_const: false,
             is_restrict: false,
             is_volatile: false,
+            max_size: None,
         };
         param.is_const = self.same_line() && self.eat_word("const");
         param.is_restrict = self.same_line() && self.eat_word("restrict");
         param.is_volatile = self.same_line() && self.eat_word("volatile");
+        if self.same_line() && self.eat_word("max_size") {
+            param.max_size = Some(self.number32()?);
+        }
         Ok(param)
     }
 

@@ -152,6 +152,7 @@ fn param(kind: ParamKind, address: AddressQualifier) -> KernelParam {
         is_const: false,
         is_restrict: false,
         is_volatile: false,
+        max_size: None,
     }
 }
 
