@@ -39,5 +39,5 @@ fuzz_target!(|input: (Vec<u8>, Vec<u8>, Vec<u8>)| {
         buffer[..4].copy_from_slice(&used.to_le_bytes());
     }
     let _ = records(&buffer);
-    render_all(&[site], &buffer, |_| {});
+    render_all(&[site], &buffer, |_, _| {});
 });

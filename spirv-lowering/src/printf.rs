@@ -39,20 +39,22 @@ pub fn records(buffer: &[u8]) -> Vec<(u32, &[u8])> {
 }
 
 /// Renders all records of a printf buffer, in pieces: a few bytes of a record can produce a lot of
-/// text.
-pub fn render_all(sites: &[PrintfSite], buffer: &[u8], mut write: impl FnMut(&[u8])) {
+/// text. `write` receives each piece that is not empty, and true with the last.
+pub fn render_all(sites: &[PrintfSite], buffer: &[u8], mut write: impl FnMut(&[u8], bool)) {
     let mut text = Vec::new();
     for (site, record) in records(buffer) {
-        if let Some(site) = sites.get(site as usize) {
-            text.extend(render(site, record));
-        }
-        if text.len() >= PIECE {
-            write(&text);
+        let Some(site) = sites.get(site as usize) else {
+            continue;
+        };
+        let next = render(site, record);
+        if text.len() >= PIECE && !next.is_empty() {
+            write(&text, false);
             text.clear();
         }
+        text.extend(next);
     }
     if !text.is_empty() {
-        write(&text);
+        write(&text, true);
     }
 }
 
@@ -602,7 +604,7 @@ mod tests {
         let used = buffer.len() as u32;
         buffer[..4].copy_from_slice(&used.to_le_bytes());
         let (mut most, mut all) = (0, 0);
-        render_all(&[site], &buffer, |text| {
+        render_all(&[site], &buffer, |text, _| {
             most = most.max(text.len());
             all += text.len();
         });

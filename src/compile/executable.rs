@@ -2,10 +2,11 @@
 
 use super::builtin_library;
 use super::dump;
-use super::instance::{Instance, Lifecycle};
+use super::instance::{End, Instance, Lifecycle};
 use super::lower;
 use super::native::{ForAnyGroup, Native};
 use super::options::BuildOptions;
+use super::printf::{Output, Printed};
 use super::store::binary::Binary;
 use super::store::entries::{self, CacheKey};
 use super::store::{pipelines, sections};
@@ -278,7 +279,21 @@ impl Executable {
     /// # Errors
     ///
     /// No kernel of the program may run after an error; the next call tries again.
-    pub fn instance(&self) -> Result<Option<Arc<Instance>>, DeviceError> {
+    pub fn instance(&self, output: &Arc<Output>) -> Result<Option<Arc<Instance>>, DeviceError> {
+        let mut printed = Vec::new();
+        let found = self.find_instance(output, &mut printed);
+        // The lock is released: the output may be a function of the application's.
+        for printed in printed {
+            output.print(&printed.sites, &printed.bytes);
+        }
+        found
+    }
+
+    fn find_instance(
+        &self,
+        output: &Arc<Output>,
+        printed: &mut Vec<Printed>,
+    ) -> Result<Option<Arc<Instance>>, DeviceError> {
         let nothing = self.globals.data.is_empty() && !self.has_initializers();
         if nothing && !self.has_finalizers() {
             return Ok(None);
@@ -294,8 +309,14 @@ impl Executable {
             // Loaded now, so that it is known that they can run; what was made last goes first.
             let finalizers = self.load_all(self.finalizers.iter().rev())?;
             let companion = self.companion.get().cloned();
-            let made =
-                Instance::begin(&self.device, globals, &initializers, finalizers, companion)?;
+            let end = End {
+                device: self.device.clone(),
+                globals,
+                finalizers,
+                companion,
+                output: output.clone(),
+            };
+            let made = Instance::begin(end, &initializers, printed)?;
             *slot = Some(Arc::new(made));
         }
         Ok(slot.clone())
@@ -660,9 +681,9 @@ mod tests {
         assert_eq!(executable.kernels().len(), 1);
         assert!(executable.has_initializers() && !executable.has_finalizers());
         fake.fail_load(|| DeviceError::OutOfDeviceMemory { size: 1 });
-        assert!(executable.instance().is_err());
-        let instance = executable.instance().unwrap().unwrap();
-        let again = executable.instance().unwrap().unwrap();
+        assert!(executable.instance(&Arc::default()).is_err());
+        let instance = executable.instance(&Arc::default()).unwrap().unwrap();
+        let again = executable.instance(&Arc::default()).unwrap().unwrap();
         assert!(Arc::ptr_eq(&instance, &again));
     }
 

@@ -10,7 +10,7 @@
 //! program of which no kernel was ever launched runs neither.
 
 use super::implicit::ImplicitValues;
-use super::printf;
+use super::printf::{self, Output, Printed};
 use crate::backend::spare_stream::SpareStream;
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, Placement};
 use crate::backend::{Slice, Use};
@@ -29,12 +29,17 @@ pub struct Lifecycle {
 }
 
 /// The finalizers, with what they run on.
-struct End {
-    device: Arc<dyn Device>,
-    globals: Option<Arc<dyn Memory>>,
-    finalizers: Vec<Lifecycle>,
+pub struct End {
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// The program-scope variables.
+    pub globals: Option<Arc<dyn Memory>>,
+    /// The finalizers, in order.
+    pub finalizers: Vec<Lifecycle>,
     /// Dropped after the finalizers have run.
-    companion: Option<Arc<dyn Any + Send + Sync>>,
+    pub companion: Option<Arc<dyn Any + Send + Sync>>,
+    /// The destination of what they print.
+    pub output: Arc<Output>,
 }
 
 /// A program in use on a device.
@@ -43,25 +48,20 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Runs the initializers on the variables' memory, and waits for them. If one fails, no
-    /// finalizer runs.
+    /// Runs the initializers on the variables' memory, and waits for them; `printed` receives what
+    /// they print. If one fails, no finalizer runs.
     pub fn begin(
-        device: &Arc<dyn Device>,
-        globals: Option<Arc<dyn Memory>>,
+        end: End,
         initializers: &[Lifecycle],
-        finalizers: Vec<Lifecycle>,
-        companion: Option<Arc<dyn Any + Send + Sync>>,
+        printed: &mut Vec<Printed>,
     ) -> Result<Self, DeviceError> {
         for initializer in initializers {
-            run(device.as_ref(), initializer, globals.as_ref())?;
+            printed.extend(run(&end, initializer)?);
         }
-        let end = End {
-            device: device.clone(),
-            globals,
-            companion: companion.filter(|_| !finalizers.is_empty()),
-            finalizers,
-        };
-        Ok(Self { end })
+        let companion = end.companion.filter(|_| !end.finalizers.is_empty());
+        Ok(Self {
+            end: End { companion, ..end },
+        })
     }
 
     /// Returns the memory of the program-scope variables, if there are any.
@@ -86,6 +86,7 @@ impl Instance {
             globals: self.end.globals.take(),
             finalizers: std::mem::take(&mut self.end.finalizers),
             companion: self.end.companion.take(),
+            output: self.end.output.clone(),
         }
     }
 }
@@ -113,20 +114,19 @@ impl End {
         // The release of a program is no reason to reach a driver while the process ends, or in a forked child.
         let Some(_call) = Call::enter() else { return };
         for finalizer in &self.finalizers {
-            if let Err(error) = run(self.device.as_ref(), finalizer, self.globals.as_ref()) {
-                crate::log!(Warn, "a finalizer of a program was not run: {error}");
+            match run(&self, finalizer) {
+                Ok(Some(printed)) => self.output.print(&printed.sites, &printed.bytes),
+                Ok(None) => {}
+                Err(error) => crate::log!(Warn, "a finalizer of a program was not run: {error}"),
             }
         }
     }
 }
 
 /// Runs a kernel without arguments, in one work-group of one work-item or as large as it requires,
-/// and waits.
-fn run(
-    device: &dyn Device,
-    kernel: &Lifecycle,
-    globals: Option<&Arc<dyn Memory>>,
-) -> Result<(), DeviceError> {
+/// and waits. Returns what it has printed.
+fn run(on: &End, kernel: &Lifecycle) -> Result<Option<Printed>, DeviceError> {
+    let (device, globals) = (on.device.as_ref(), on.globals.as_ref());
     let interface = kernel.code.interface();
     let local = interface
         .attributes
@@ -153,9 +153,10 @@ fn run(
     let mut uses: Vec<Use> = globals.map(whole).into_iter().collect();
     let printf = match interface.uses_printf {
         true => {
-            let memory = device.allocate(printf::BUFFER_SIZE, Placement::Device)?;
-            let mut empty = vec![0; printf::BUFFER_SIZE as usize];
-            let header = printf::header();
+            let size = on.output.buffer_size();
+            let memory = device.allocate(size.into(), Placement::Device)?;
+            let mut empty = vec![0; size as usize];
+            let header = printf::header(size);
             empty[..header.len()].copy_from_slice(&header);
             staging::upload(device, &memory, 0, &empty)?;
             uses.push(whole(&memory));
@@ -189,9 +190,11 @@ fn run(
     let value = stream.submit(false)?;
     stream.timeline().clone().wait(value, None)?;
     stream.give_back();
-    if let Some(memory) = printf {
-        let bytes = staging::download(device, &memory, printf::BUFFER_SIZE)?;
-        printf::print(&kernel.printfs, &bytes);
-    }
-    Ok(())
+    let Some(memory) = printf else {
+        return Ok(None);
+    };
+    Ok(Some(Printed {
+        sites: kernel.printfs.clone(),
+        bytes: staging::download(device, &memory, memory.size())?,
+    }))
 }

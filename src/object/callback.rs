@@ -16,6 +16,9 @@ pub type ObjectFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
 /// A callback of an event: event, status, user data.
 pub type EventFn = unsafe extern "C" fn(*mut c_void, cl_int, *mut c_void);
 
+/// CL_PRINTF_CALLBACK_ARM: text, its bytes, not 0 with the last of a launch, user data.
+pub type PrintFn = unsafe extern "C" fn(*const c_char, usize, usize, *mut c_void);
+
 /// The function of clEnqueueSVMFree: queue, number of pointers, pointers, user data.
 pub type FreeFn = unsafe extern "C" fn(*mut c_void, cl_uint, *mut *mut c_void, *mut c_void);
 
@@ -61,6 +64,32 @@ impl Callback<ErrorFn> {
                 text.as_ptr(),
                 std::ptr::null(),
                 0,
+                self.user_data as *mut c_void,
+            )
+        }
+    }
+}
+
+impl Callback<PrintFn> {
+    /// Wraps the function at an address that the application has given in a list of properties.
+    /// Returns `None` for null.
+    pub fn at(address: usize, user_data: *mut c_void) -> Option<Self> {
+        // SAFETY: a function pointer that may be null has this representation; the application
+        // vouches for its type.
+        let function = unsafe { std::mem::transmute::<usize, Option<PrintFn>>(address) };
+        function.map(|function| Self::new(function, user_data))
+    }
+
+    /// Hands over text that a kernel has printed.
+    pub fn call(&self, text: &[u8], complete: bool) {
+        let _mode = FloatMode::standard();
+        // SAFETY: the application gave this function, with this signature, and keeps it callable while the context
+        // lives; the text lives across the call.
+        unsafe {
+            (self.function)(
+                text.as_ptr().cast(),
+                text.len(),
+                complete.into(),
                 self.user_data as *mut c_void,
             )
         }

@@ -5,18 +5,21 @@
 
 use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, Destructors, ErrorFn, ObjectFn};
+use super::context_properties;
 use super::device::{of_device, place_of, Device};
 use super::device_side::DeviceSide;
 use super::mem::reach::{HostBacking, Reachable};
 use super::memories::{Memories, MemoryIndex};
 use super::progress::ContextQueue;
-use super::sharing::{check_properties, Sharing};
+use super::sharing::Sharing;
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
+use crate::compile::printf::Output;
 use crate::compile::store::pipelines;
 use crate::error::{ensure, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -31,6 +34,8 @@ pub struct Context {
     pub properties: Vec<cl_context_properties>,
     /// Contexts of OpenGL that it shares objects with.
     pub sharing: Sharing,
+    /// The destination of what kernels print.
+    pub output: Arc<Output>,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn ContextQueue>>, { rank::CONTEXT_QUEUES }>,
@@ -56,12 +61,21 @@ impl Body for Context {
 
 impl Context {
     /// Creates a context. `properties` is the application's list with its closing zero, or empty where it gave none.
+    /// `user_data` is that of `notify` and of the function that receives what kernels print.
     pub fn new(
         devices: Vec<Ref<Device>>,
         properties: Vec<cl_context_properties>,
-        notify: Option<Callback<ErrorFn>>,
+        notify: Option<ErrorFn>,
+        user_data: *mut c_void,
     ) -> ClResult<Ref<Self>> {
-        let source = check_properties(&properties, cl::CL_INVALID_PROPERTY)?;
+        let named = context_properties::parse(&properties, cl::CL_INVALID_PROPERTY)?;
+        let print = Callback::at(named.print, user_data);
+        let notify = match print {
+            Some(_) => notify.map(|notify| Callback::new(notify, user_data)),
+            None => Callback::optional(notify, user_data)?,
+        };
+        let write = print.map(|print| Box::new(move |text: &[u8], last| print.call(text, last)));
+        let output = Output::new(write.map(|write| write as _), named.print_size);
         ensure!(
             !devices.is_empty(),
             cl::CL_INVALID_VALUE,
@@ -78,9 +92,10 @@ impl Context {
             cl::CL_DEVICE_NOT_AVAILABLE,
             "the device was lost"
         );
-        let sharing = Sharing::new(source)?;
+        let sharing = Sharing::new(named.gl)?;
         Ok(Object::new_cyclic(|me| Self {
             sharing,
+            output: Arc::new(output),
             on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             memories: Memories::new(&unique),
             devices: unique,

@@ -443,7 +443,7 @@ impl Object<Device> {
             CL_DEVICE_ILS_WITH_VERSION => versioned("SPIR-V", &features.spirv_versions()),
             // None; the form is prescribed, so this is the date that other drivers without one give.
             CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => "v0000-01-01-00",
-            CL_DEVICE_PRINTF_BUFFER_SIZE => printf::BUFFER_SIZE as usize,
+            CL_DEVICE_PRINTF_BUFFER_SIZE => printf::BUFFER_SIZE,
             CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => true,
 
             CL_DEVICE_PARENT_DEVICE => self.parent().cloned(),

@@ -2,10 +2,11 @@
 //! cl_khr_egl_event).
 
 use super::context::Context;
+use super::context_properties;
 use super::device::Device;
 use super::event::Event;
 use super::info::{answer, InfoOut, Written};
-use super::sharing::{check_properties, of_gl, open};
+use super::sharing::{of_gl, open};
 use crate::backend::gl::{Error, Fence, Gl};
 use crate::cl::{self, cl_command_type, cl_context_properties, cl_int, cl_uint};
 use crate::error::{ClResult, OrErr};
@@ -21,7 +22,8 @@ pub fn context_info(
     param: cl_uint,
     out: InfoOut<'_>,
 ) -> ClResult<Written> {
-    let source = check_properties(properties, cl::CL_INVALID_VALUE)?.or_err(
+    let named = context_properties::parse(properties, cl::CL_INVALID_VALUE)?;
+    let source = named.gl.or_err(
         cl::CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR,
         "no context of OpenGL is named",
     )?;

@@ -4,6 +4,7 @@
 mod addresses;
 pub mod callback;
 pub mod context;
+mod context_properties;
 pub mod device;
 pub mod device_queue;
 pub mod device_side;

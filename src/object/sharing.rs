@@ -1,17 +1,9 @@
-//! The contexts of OpenGL and EGL that a context shares objects with, and the properties that name one (cl_khr_gl_sharing).
+//! The contexts of OpenGL and EGL that a context shares objects with (cl_khr_gl_sharing).
 
-use super::properties::{pairs, unsupported};
 use crate::backend::gl::{Error, Gl, Source};
-use crate::cl::{self, cl_context_properties, cl_int};
-use crate::cl::{
-    CL_CGL_SHAREGROUP_KHR as CGL, CL_CONTEXT_INTEROP_USER_SYNC as USER_SYNC,
-    CL_CONTEXT_PLATFORM as PLATFORM, CL_EGL_DISPLAY_KHR as EGL, CL_GLX_DISPLAY_KHR as GLX,
-    CL_GL_CONTEXT_KHR as GL_CONTEXT, CL_WGL_HDC_KHR as WGL,
-};
-use crate::error::{ensure, err, ClError, ClResult, OrErr};
-use crate::handle::{self, Kind};
+use crate::cl::{self, cl_int};
+use crate::error::{ClError, ClResult, OrErr};
 use parking_lot::Mutex;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Returns the code and text of an error; that of an object that is not there is `object`.
@@ -27,67 +19,6 @@ pub(super) fn of_gl(error: Error, object: cl_int) -> ClError {
         Error::Refused(_) | Error::Gone => cl::CL_OUT_OF_RESOURCES,
     };
     ClError::new(code, error.to_string())
-}
-
-/// Checks the properties of a context. Returns the context of OpenGL that they name. `unknown` is the error for others.
-pub(super) fn check_properties(
-    properties: &[cl_context_properties],
-    unknown: cl_int,
-) -> ClResult<Option<Source>> {
-    let (mut user_sync, mut context, mut named) = (None, 0, false);
-    let mut displays = Vec::new();
-    for (name, value) in pairs(properties, cl::CL_INVALID_PROPERTY)? {
-        match name {
-            PLATFORM => ensure!(
-                handle::kind_of(value as *const c_void) == Some(Kind::Platform),
-                cl::CL_INVALID_PLATFORM,
-                "CL_CONTEXT_PLATFORM is not a platform"
-            ),
-            USER_SYNC => {
-                ensure!(
-                    value == 0 || value == 1,
-                    cl::CL_INVALID_PROPERTY,
-                    "CL_CONTEXT_INTEROP_USER_SYNC is neither true nor false"
-                );
-                user_sync = Some(value);
-            }
-            GL_CONTEXT => (context, named) = (value as usize, true),
-            EGL | GLX | WGL | CGL => {
-                named = true;
-                // The default of each is 0.
-                if value != 0 {
-                    displays.push((name, value as usize));
-                }
-            }
-            other => return unsupported("context", other, unknown),
-        }
-    }
-    if !named {
-        return Ok(None);
-    }
-    ensure!(
-        user_sync.is_none(),
-        cl::CL_INVALID_PROPERTY,
-        "CL_CONTEXT_INTEROP_USER_SYNC does not go with OpenGL"
-    );
-    ensure!(
-        displays.len() <= 1,
-        cl::CL_INVALID_OPERATION,
-        "displays of more than one binding API"
-    );
-    match displays.first() {
-        None if context == 0 => Ok(None),
-        Some(&(EGL, display)) if context != 0 => Ok(Some(Source::Egl { display, context })),
-        Some(&(GLX, display)) if context != 0 => Ok(Some(Source::Glx { display, context })),
-        Some((WGL | CGL, _)) => err(
-            cl::CL_INVALID_OPERATION,
-            "contexts of this binding API cannot be shared with",
-        ),
-        _ => err(
-            cl::CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR,
-            "a context of OpenGL is named by its handle and its display",
-        ),
-    }
 }
 
 /// The contexts of OpenGL that a context shares objects with.

@@ -263,7 +263,8 @@ impl Queue {
             _ => OrderRule::Unordered,
         };
         let host_memory = backend.host_memory(1, 1).is_some();
-        let state = QueueState::new(stream, progress.clone(), rule, measuring, host_memory);
+        let (shared, output) = (progress.clone(), &context.output);
+        let state = QueueState::new(stream, shared, rule, measuring, host_memory, output);
         let queue = Object::new(Self {
             target: QueueTarget {
                 context: context.clone(),

@@ -9,6 +9,7 @@ use crate::backend::{Op, OrderRule, Placement, Point, ProfileSlot, Stream};
 use crate::cl;
 use crate::command::access::{Ranges, SourceCopy};
 use crate::command::Work;
+use crate::compile::printf::Output;
 use crate::error::{ClError, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
@@ -157,6 +158,7 @@ impl QueueState {
         rule: OrderRule,
         profiling: bool,
         host_memory: bool,
+        output: &Arc<Output>,
     ) -> Self {
         let executor = Executor::new(progress.clone());
         Self {
@@ -184,7 +186,7 @@ impl QueueState {
             up: Pool::new(Placement::HostWrite, 1 << 20, STAGING),
             down: Pool::new(Placement::HostRead, 1 << 20, STAGING),
             args: Pool::new(Placement::HostWrite, 256 << 10, UNBOUNDED),
-            printing: Arc::default(),
+            printing: PrintBuffers::new(output),
             print_tasks: VecDeque::new(),
             after: Vec::new(),
             gone: Vec::new(),

@@ -43,7 +43,8 @@ impl Bench {
     fn new(reach: Reach) -> Self {
         let fake = FakeDevice::new(reach);
         let device = Device::for_tests(fake.clone());
-        let context = Context::new(vec![device.clone()], vec![], None).unwrap();
+        let context =
+            Context::new(vec![device.clone()], vec![], None, std::ptr::null_mut()).unwrap();
         Self {
             fake,
             device,
@@ -421,7 +422,7 @@ fn several_devices_share_buffers() {
         FakeDevice::new(Reach::Cached),
     );
     let devices = vec![Device::for_tests(a), Device::for_tests(b)];
-    let context = Context::new(devices.clone(), vec![], None).unwrap();
+    let context = Context::new(devices.clone(), vec![], None, std::ptr::null_mut()).unwrap();
     let one = Queue::with_flags(&context, &devices[0], 0).unwrap();
     let two = Queue::with_flags(&context, &devices[1], 0).unwrap();
     let mem = filled_in(&context, &[5; 64]);

@@ -55,6 +55,7 @@ mod numerics;
 mod ordering;
 mod pipes;
 mod powers;
+mod print_callbacks;
 mod printf;
 #[cfg(target_os = "linux")]
 mod process;

@@ -178,11 +178,16 @@ impl Setup {
             None,
             null_mut()
         )));
-        let queue = new_queue(&context, device, properties);
+        Self::of(context, properties)
+    }
+
+    /// With a context of the first device, and a queue of these properties.
+    pub fn of(context: Context, properties: cl_command_queue_properties) -> Self {
+        let device = first_device();
         Self {
             platform: platform(),
             device,
-            queue,
+            queue: new_queue(&context, device, properties),
             context,
         }
     }

@@ -20,10 +20,14 @@ pub fn create(
     notify: Option<ErrorFn>,
     user_data: Handle,
 ) -> ClResult<*mut c_void> {
-    let notify = Callback::optional(notify, user_data.as_ptr())?;
     let properties = abi::properties(properties).unwrap_or_default();
     let devices = abi::objects(num_devices, devices)?;
-    abi::publish(Context::new(devices, properties, notify))
+    abi::publish(Context::new(
+        devices,
+        properties,
+        notify,
+        user_data.as_ptr(),
+    ))
 }
 
 pub fn create_from_type(
@@ -32,10 +36,14 @@ pub fn create_from_type(
     notify: Option<ErrorFn>,
     user_data: Handle,
 ) -> ClResult<*mut c_void> {
-    let notify = Callback::optional(notify, user_data.as_ptr())?;
     let properties = abi::properties(properties).unwrap_or_default();
     let devices = platform::only().devices_of(device_type)?;
-    abi::publish(Context::new(devices, properties, notify))
+    abi::publish(Context::new(
+        devices,
+        properties,
+        notify,
+        user_data.as_ptr(),
+    ))
 }
 
 pub fn retain(context: Handle) -> ClResult {

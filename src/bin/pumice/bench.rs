@@ -269,7 +269,7 @@ struct Rig {
 
 impl Rig {
     fn new(device: &Ref<Device>, span: Duration) -> ClResult<Self> {
-        let context = Context::new(vec![device.clone()], Vec::new(), None)?;
+        let context = Context::new(vec![device.clone()], Vec::new(), None, std::ptr::null_mut())?;
         let queue = Queue::new(&context, device, Vec::new())?;
         let program = program::with_source(&context, SOURCE.to_owned());
         let doubles = if device.caps().fp64 { "-DDOUBLES" } else { "" };

@@ -302,7 +302,7 @@ fn tried_devices(tried: &[(&Ref<Device>, ClResult)]) -> Vec<Finding> {
 
 /// Compiles a kernel for a device and runs it. The compile cache may know it, but not what runs.
 fn run_kernel(device: &Ref<Device>) -> ClResult {
-    let context = Context::new(vec![device.clone()], Vec::new(), None)?;
+    let context = Context::new(vec![device.clone()], Vec::new(), None, std::ptr::null_mut())?;
     let queue = Queue::new(&context, device, Vec::new())?;
     // Of its own each time, so that a compiler that is gone shows in spite of the cache.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

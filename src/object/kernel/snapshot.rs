@@ -33,7 +33,7 @@ impl Kernel {
         };
         // Both forms take the same arguments, though not in the same places.
         let interface = code.interface();
-        let instance = on.executable.instance()?;
+        let instance = on.executable.instance(&self.program.context.output)?;
         let system = device.caps().svm.system;
         let mut launch = KernelLaunch::new(code.clone(), on.rules, wide);
         launch.globals = instance.as_ref().and_then(|i| i.globals().cloned());

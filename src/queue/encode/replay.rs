@@ -201,7 +201,8 @@ impl Object<Queue> {
         })?;
         let progress = Arc::new(Progress::new(stream.timeline().clone(), Throttle::Low));
         let host_memory = device.host_memory(1, 1).is_some();
-        let mut state = QueueState::new(stream, progress, OrderRule::InOrder, false, host_memory);
+        let (rule, output) = (OrderRule::InOrder, &self.target.context.output);
+        let mut state = QueueState::new(stream, progress, rule, false, host_memory, output);
         state.down = Pool::new(Placement::HostRead, 0, 0);
         (state.up, state.args) = (sequence_pool(), sequence_pool());
         Ok(state)

@@ -6,7 +6,7 @@
 
 use crate::backend::{self, Memory, Placement, Slice};
 use crate::cl;
-use crate::compile::printf;
+use crate::compile::printf::{self, Output};
 use crate::error::{ClResult, OrErr};
 use parking_lot::Mutex;
 use spirv_lowering::ir::module::PrintfSite;
@@ -15,11 +15,14 @@ use std::sync::Arc;
 
 /// Buffers in use at most.
 const MANY: usize = 32;
+/// Bytes of the buffers in use, from which on there are no more of them.
+const MOST_BYTES: usize = 64 << 20;
 /// Free ones that are kept.
 const KEEP: usize = 4;
 /// The buffers of a queue.
-#[derive(Default)]
 pub struct PrintBuffers {
+    /// The destination of what they hold.
+    output: Arc<Output>,
     free: Mutex<Vec<Arc<dyn Memory>>>,
     out: AtomicUsize,
 }
@@ -34,9 +37,19 @@ pub struct PrintBuffer {
 }
 
 impl PrintBuffers {
+    /// Creates an empty list of buffers for an output.
+    pub fn new(output: &Arc<Output>) -> Arc<Self> {
+        Arc::new(Self {
+            output: output.clone(),
+            free: Mutex::default(),
+            out: AtomicUsize::new(0),
+        })
+    }
+
     /// Returns true if as many are in use as may be.
     pub fn many(&self) -> bool {
-        self.out.load(Ordering::Relaxed) >= MANY
+        let out = self.out.load(Ordering::Relaxed);
+        out >= MANY || out * self.output.buffer_size() as usize >= MOST_BYTES
     }
 
     /// Returns a buffer with an empty list of records.
@@ -48,7 +61,7 @@ impl PrintBuffers {
         let free = self.free.lock().pop();
         let memory = match free {
             Some(memory) => memory,
-            None => device.allocate(printf::BUFFER_SIZE, Placement::HostRead)?,
+            None => device.allocate(self.output.buffer_size().into(), Placement::HostRead)?,
         };
         self.out.fetch_add(1, Ordering::Relaxed);
         let buffer = PrintBuffer {
@@ -59,7 +72,7 @@ impl PrintBuffers {
         };
         let pointer = (buffer.memory.mapped())
             .or_err(cl::CL_OUT_OF_RESOURCES, "printf's memory is not mapped")?;
-        let header = printf::header();
+        let header = printf::header(self.output.buffer_size());
         // SAFETY: the buffer is larger, and no launch uses it.
         unsafe { std::ptr::copy_nonoverlapping(header.as_ptr(), pointer.as_ptr().cast(), 8) };
         Ok(buffer)
@@ -69,7 +82,7 @@ impl PrintBuffers {
 impl PrintBuffer {
     /// Returns the memory as a slice for operations.
     pub fn slice(&self) -> Slice {
-        Slice::new(self.memory.clone(), 0, printf::BUFFER_SIZE)
+        Slice::new(self.memory.clone(), 0, self.memory.size())
     }
 
     /// Returns the device address.
@@ -83,11 +96,10 @@ impl PrintBuffer {
         let Some(pointer) = self.memory.mapped() else {
             return;
         };
+        let size = self.pool.output.buffer_size() as usize;
         // SAFETY: mapped memory of that size, to which no kernel writes any more.
-        let bytes = unsafe {
-            std::slice::from_raw_parts(pointer.as_ptr() as *const u8, printf::BUFFER_SIZE as usize)
-        };
-        printf::print(&self.sites, bytes);
+        let bytes = unsafe { std::slice::from_raw_parts(pointer.as_ptr() as *const u8, size) };
+        self.pool.output.print(&self.sites, bytes);
     }
 }
 

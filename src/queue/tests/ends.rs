@@ -154,7 +154,7 @@ static GONE_LAST: AtomicUsize = AtomicUsize::new(0);
 fn memory_does_not_go_under_the_lock_of_the_arguments() {
     let fakes = [(); 2].map(|()| FakeDevice::new(Reach::Cached));
     let devices = fakes.clone().map(|fake| Device::for_tests(fake));
-    let context = Context::new(devices.to_vec(), vec![], None).unwrap();
+    let context = Context::new(devices.to_vec(), vec![], None, std::ptr::null_mut()).unwrap();
     let source = "kernel void k(global int *p, int n) { p[0] = n; }";
     let program = program::with_source(&context, source.into());
     program.build(None, "", None).unwrap();

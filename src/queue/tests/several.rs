@@ -16,7 +16,7 @@ impl Pair {
     fn new(reach: Reach) -> Self {
         let fakes = [FakeDevice::new(reach), FakeDevice::new(reach)];
         let devices = fakes.clone().map(|fake| Device::for_tests(fake));
-        let context = Context::new(devices.to_vec(), vec![], None).unwrap();
+        let context = Context::new(devices.to_vec(), vec![], None, std::ptr::null_mut()).unwrap();
         let queues = devices.map(|device| Queue::with_flags(&context, &device, 0).unwrap());
         Self {
             fakes,
@@ -127,7 +127,7 @@ fn sub_devices_share_their_memory() {
     let within = Object::new(Device::part(&part, other_part, vec![]));
     let other = Device::for_tests(other);
     let devices = vec![part.clone(), other.clone(), whole.clone(), within.clone()];
-    let context = Context::new(devices, vec![], None).unwrap();
+    let context = Context::new(devices, vec![], None, std::ptr::null_mut()).unwrap();
     assert_eq!(context.memories.count(), 2);
     let buffer = buffer_in(&context, 64);
     let at = |device: &Ref<Device>| buffer.device_address(device).unwrap();
@@ -211,7 +211,13 @@ fn fine_grained_memory_is_the_hosts() {
     drop(one);
     free(&pair.context, address);
     pair.fakes[1].replay_by(&[ReplayKind::Whole, ReplayKind::Pieces], 0);
-    let other = Context::new(pair.context.devices.to_vec(), vec![], None).unwrap();
+    let other = Context::new(
+        pair.context.devices.to_vec(),
+        vec![],
+        None,
+        std::ptr::null_mut(),
+    )
+    .unwrap();
     assert!(alloc(&other, flags, 4096, 0).is_err());
     assert!(alloc(&other, 0, 4096, 0).is_ok());
 }
