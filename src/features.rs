@@ -173,6 +173,7 @@ impl Features {
             (true, "cl_khr_throttle_hints", one),
             (true, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
+            (true, "cl_khr_initialize_memory", one),
             (true, "cl_arm_printf", (2, 0, 0)),
             (true, "cl_ext_immutable_memory_objects", one),
             (true, "cl_khr_semaphore", (1, 0, 1)),

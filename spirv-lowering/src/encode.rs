@@ -374,6 +374,7 @@ fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
     w.option(&a.vec_type_hint, |w, v| w.bytes(v.as_bytes()));
     w.option(&a.required_sub_group_size, |w, &v| w.u32(v));
     w.option(&a.required_sub_groups, |w, &v| w.u32(v));
+    w.u8(a.zero_local.into());
 }
 
 fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
@@ -391,6 +392,7 @@ fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
         vec_type_hint: r.option(|r| r.string())?,
         required_sub_group_size: r.option(|r| r.u32())?,
         required_sub_groups: r.option(|r| r.u32())?,
+        zero_local: r.u8()? != 0,
     })
 }
 

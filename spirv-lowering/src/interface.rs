@@ -403,6 +403,9 @@ pub struct KernelAttributes {
     pub required_sub_group_size: Option<u32>,
     /// The number of sub-groups that a work-group must have (SPIR-V's SubgroupsPerWorkgroup).
     pub required_sub_groups: Option<u32>,
+    /// Set if local memory is zero when a work-group begins. Kernels for Vulkan see to it
+    /// themselves, for those for processors it is the caller's to do.
+    pub zero_local: bool,
 }
 
 impl KernelAttributes {

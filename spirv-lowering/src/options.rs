@@ -7,6 +7,15 @@ use std::time::Duration;
 /// Called after each pass with its name and the function.
 pub type DumpHook<'a> = &'a mut dyn FnMut(&str, &Function);
 
+/// The memory that is zero before a kernel writes to it (cl_khr_initialize_memory).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ZeroedMemory {
+    /// Local memory, when a work-group begins.
+    pub local: bool,
+    /// Private memory, when a work-item begins.
+    pub private: bool,
+}
+
 /// The options for lowering a kernel.
 #[derive(Default)]
 pub struct Options<'a> {
@@ -17,6 +26,8 @@ pub struct Options<'a> {
     /// Set by -cl-fast-relaxed-math and -cl-unsafe-math-optimizations: built-ins may be replaced by
     /// native instructions.
     pub unsafe_math: bool,
+    /// The memory that kernels find zeroed.
+    pub zeroed: ZeroedMemory,
     /// Run the verifier after each pass (always done in debug builds).
     pub verify: bool,
     /// Receives the function after each pass.

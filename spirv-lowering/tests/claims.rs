@@ -10,7 +10,7 @@ use spirv_lowering::interp::{self, run_claimed, Lowered, NdRange, Options as Run
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::native::{self, Packing};
-use spirv_lowering::options::Options;
+use spirv_lowering::options::{Options, ZeroedMemory};
 use spirv_lowering::program::Program;
 use spirv_lowering::target::Target;
 use spirv_lowering::testing::claims::{ClaimedStages, FalseAfter, Which};
@@ -40,7 +40,7 @@ struct Claimed {
     packing: Packing,
 }
 
-/// `keeps`: functions that are called twice stay functions.
+/// `keeps`: functions that are called twice stay functions, and memory is zeroed.
 fn claimed(case: &Case, lanes: u32, keeps: bool) -> Result<Claimed, String> {
     let target = Target {
         subgroup_size: lanes,
@@ -51,6 +51,10 @@ fn claimed(case: &Case, lanes: u32, keeps: bool) -> Result<Claimed, String> {
     let mut options = Options {
         skip: &["narrow_params"],
         one_copy_from: keeps.then_some(1),
+        zeroed: ZeroedMemory {
+            local: keeps,
+            private: keeps,
+        },
         ..Options::default()
     };
     let lowered = program.lower("k", &target, &mut options);

@@ -538,6 +538,8 @@ fn key_of(
         u8::from(options.denorms_are_zero),
         u8::from(options.unsafe_math || options.fast_relaxed_math),
         u8::from(crate::util::config::get().check.memory),
+        u8::from(options.zeroed.local),
+        u8::from(options.zeroed.private),
     ]);
     let passes = &crate::util::config::get().passes;
     if passes.change_code() {

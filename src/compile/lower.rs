@@ -43,6 +43,7 @@ pub fn lower(
         correctly_rounded_divide_sqrt: build.correctly_rounded_divide_sqrt,
         denorms_are_zero: build.denorms_are_zero,
         unsafe_math: build.unsafe_math || build.fast_relaxed_math,
+        zeroed: build.zeroed,
         library: Some(library),
         ..Options::default()
     };

@@ -1,6 +1,7 @@
 //! Build, compile and link options (OpenCL API specification, section 5.8.6 "Compiler Options").
 
 use super::language::{ClStd, Language};
+use spirv_lowering::options::ZeroedMemory;
 
 /// The call that the options were passed to, on which the allowed set depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct BuildOptions {
     /// Set by no option: the source is a whole program (clBuildProgram), so that none of its
     /// functions is called from another.
     pub whole_program: bool,
+    /// Set by no option: the memory that kernels of the context find zeroed.
+    pub zeroed: ZeroedMemory,
 }
 
 /// Splits an option string into words. Double and single quotes group, a backslash makes the next
@@ -108,6 +111,17 @@ impl BuildOptions {
             return Err("-enable-link-options needs -create-library".into());
         }
         Ok(options)
+    }
+
+    /// Returns the options for kernels that find memory zeroed. LLVM's passes take what is not
+    /// written for whatever suits them, so that none runs.
+    pub fn with_zeroed(self, zeroed: ZeroedMemory) -> Self {
+        let opt_disable = self.opt_disable || zeroed != ZeroedMemory::default();
+        Self {
+            zeroed,
+            opt_disable,
+            ..self
+        }
     }
 
     fn take(

@@ -19,6 +19,7 @@ use crate::compile::store::pipelines;
 use crate::error::{ensure, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::lock::{rank, Mutex};
+use spirv_lowering::options::ZeroedMemory;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,6 +35,8 @@ pub struct Context {
     pub properties: Vec<cl_context_properties>,
     /// Contexts of OpenGL that it shares objects with.
     pub sharing: Sharing,
+    /// The memory that kernels find zeroed (cl_khr_initialize_memory).
+    pub zeroed: ZeroedMemory,
     /// The destination of what kernels print.
     pub output: Arc<Output>,
     notify: Option<Callback<ErrorFn>>,
@@ -95,6 +98,7 @@ impl Context {
         let sharing = Sharing::new(named.gl)?;
         Ok(Object::new_cyclic(|me| Self {
             sharing,
+            zeroed: named.zeroed,
             output: Arc::new(output),
             on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             memories: Memories::new(&unique),

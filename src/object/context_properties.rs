@@ -2,16 +2,20 @@
 
 use super::properties::{pairs, unsupported};
 use crate::backend::gl::Source;
-use crate::cl::{self, cl_context_properties, cl_int};
+use crate::cl::{self, cl_bitfield, cl_context_properties, cl_int};
 use crate::cl::{
     CL_CGL_SHAREGROUP_KHR as CGL, CL_CONTEXT_INTEROP_USER_SYNC as USER_SYNC,
-    CL_CONTEXT_PLATFORM as PLATFORM, CL_EGL_DISPLAY_KHR as EGL, CL_GLX_DISPLAY_KHR as GLX,
-    CL_GL_CONTEXT_KHR as GL_CONTEXT, CL_WGL_HDC_KHR as WGL,
+    CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR as ZEROED_LOCAL,
+    CL_CONTEXT_MEMORY_INITIALIZE_PRIVATE_KHR as ZEROED_PRIVATE, CL_CONTEXT_PLATFORM as PLATFORM,
+    CL_EGL_DISPLAY_KHR as EGL, CL_GLX_DISPLAY_KHR as GLX, CL_GL_CONTEXT_KHR as GL_CONTEXT,
+    CL_WGL_HDC_KHR as WGL,
 };
 use crate::error::{ensure, err, ClResult};
 use crate::handle::{self, Kind};
+use spirv_lowering::options::ZeroedMemory;
 use std::ffi::c_void;
 
+const ZEROED: cl_context_properties = cl::CL_CONTEXT_MEMORY_INITIALIZE_KHR as _;
 const PRINT: cl_context_properties = cl::CL_PRINTF_CALLBACK_ARM as _;
 const PRINT_SIZE: cl_context_properties = cl::CL_PRINTF_BUFFERSIZE_ARM as _;
 
@@ -20,6 +24,8 @@ const PRINT_SIZE: cl_context_properties = cl::CL_PRINTF_BUFFERSIZE_ARM as _;
 pub(super) struct Named {
     /// The context of OpenGL that it shares objects with.
     pub gl: Option<Source>,
+    /// The memory that its kernels find zeroed.
+    pub zeroed: ZeroedMemory,
     /// The address of the function that receives what kernels print, or 0.
     pub print: usize,
     /// The least bytes of buffers for that.
@@ -45,6 +51,18 @@ pub(super) fn parse(properties: &[cl_context_properties], unknown: cl_int) -> Cl
                     "CL_CONTEXT_INTEROP_USER_SYNC is neither true nor false"
                 );
                 user_sync = Some(value);
+            }
+            ZEROED => {
+                let bits = value as cl_bitfield;
+                ensure!(
+                    bits & !(ZEROED_LOCAL | ZEROED_PRIVATE) == 0,
+                    cl::CL_INVALID_PROPERTY,
+                    "CL_CONTEXT_MEMORY_INITIALIZE_KHR has unknown bits"
+                );
+                found.zeroed = ZeroedMemory {
+                    local: bits & ZEROED_LOCAL != 0,
+                    private: bits & ZEROED_PRIVATE != 0,
+                };
             }
             PRINT => {
                 ensure!(

@@ -34,6 +34,7 @@ mod il;
 mod image_kernels;
 mod images;
 mod immutable;
+mod initialize_memory;
 mod initializers;
 mod intel_subgroups;
 #[cfg(target_os = "linux")]

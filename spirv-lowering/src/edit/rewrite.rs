@@ -131,10 +131,14 @@ impl Rewriter<'_> {
         }
         block
     }
-    /// Ends the current block and continues in `next`.
-    pub fn end_block(&mut self, term: Terminator, next: Block) {
+    /// Ends the current block.
+    fn end(&mut self, term: Terminator) {
         self.func.blocks[self.block].insts = std::mem::take(&mut self.out);
         self.func.blocks[self.block].term = term;
+    }
+    /// Ends the current block and continues in `next`.
+    pub fn end_block(&mut self, term: Terminator, next: Block) {
+        self.end(term);
         self.layout.push(next);
         self.block = next;
     }
@@ -150,6 +154,34 @@ impl Rewriter<'_> {
     pub fn params(&self, block: Block) -> Vec<Value> {
         self.func.blocks[block].params.clone()
     }
+}
+
+/// Emits code at the start of a function, after its variables, which stay in the entry block.
+pub fn at_start(func: &mut Function, emit: impl FnOnce(&mut Rewriter)) {
+    let Some(entry) = func.entry() else {
+        return;
+    };
+    let insts = std::mem::take(&mut func.blocks[entry].insts);
+    let term = std::mem::take(&mut func.blocks[entry].term);
+    let is_variable =
+        |&inst: &Inst| matches!(func.insts[inst].op, Op::Alloca { .. } | Op::Own { .. });
+    let (variables, rest): (Vec<Inst>, Vec<Inst>) = insts.into_iter().partition(is_variable);
+    let blocks = std::mem::take(&mut func.layout);
+    let mut r = Rewriter {
+        func,
+        block: entry,
+        out: variables,
+        layout: vec![entry],
+        replaced: FxHashMap::default(),
+        fp: FpFlags::default(),
+        line: 0,
+    };
+    emit(&mut r);
+    r.out.extend(rest);
+    r.end(term);
+    r.layout.extend(blocks.into_iter().skip(1));
+    let Rewriter { func, layout, .. } = r;
+    func.layout = layout;
 }
 
 fn resolve(map: &FxHashMap<Value, Value>, mut value: Value) -> Value {
@@ -198,9 +230,7 @@ pub fn rewrite_with_terms(
         }
         r.fp = FpFlags::default();
         term(&mut r, &mut terminator)?;
-        let last = r.block;
-        r.func.blocks[last].insts = std::mem::take(&mut r.out);
-        r.func.blocks[last].term = terminator;
+        r.end(terminator);
     }
     let Rewriter {
         func,

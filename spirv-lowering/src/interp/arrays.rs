@@ -32,10 +32,18 @@ impl Local {
         if size > MOST_BYTES {
             return Err(Error::invalid("too much local memory"));
         }
-        let noise = machine.noise();
-        let address = self.memory.add_fresh(size, align, noise);
+        let address = self.add(machine, size, align);
         self.globals.insert(id, address);
         Ok(address)
+    }
+
+    /// Adds memory: zeros for a kernel that finds them, else memory that was never written.
+    pub fn add(&mut self, machine: &mut Machine, size: u64, align: u64) -> u64 {
+        let kernel = machine.module.kernels.first();
+        match kernel.is_some_and(|kernel| kernel.attributes.zero_local) {
+            true => self.memory.add(vec![0; size as usize], align),
+            false => self.memory.add_fresh(size, align, machine.noise()),
+        }
     }
 }
 

@@ -70,10 +70,7 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
             Bound::Local(size) if size > MOST_BYTES => {
                 return Err(Error::invalid("too much local memory"));
             }
-            Bound::Local(size) => {
-                let noise = machine.noise();
-                Some(Scalar::known(local.memory.add_fresh(size, 128, noise)))
-            }
+            Bound::Local(size) => Some(Scalar::known(local.add(machine, size, 128))),
             Bound::Value(value) => Some(value),
             Bound::Copy(..) => None,
         });

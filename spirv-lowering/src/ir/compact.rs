@@ -110,6 +110,7 @@ pub fn compact(source: &Function) -> Function {
         results: source.results.clone(),
         vars: source.vars.clone(),
         keeps_unwritten: source.keeps_unwritten,
+        zeroed: source.zeroed,
         ..Function::default()
     };
     let mut map = CopyMap::new(source);

@@ -279,6 +279,8 @@ pub struct Function {
     pub structure: Option<Structure>,
     /// Variables that may be read before they are written stay in memory, where the interpreter sees that.
     pub keeps_unwritten: bool,
+    /// Private memory that was not written is zero (cl_khr_initialize_memory).
+    pub zeroed: bool,
 }
 
 impl Function {

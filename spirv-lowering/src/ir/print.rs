@@ -466,6 +466,9 @@ fn write_kernel(f: &mut Formatter<'_>, kernel: &EntryPoint) -> fmt::Result {
     if let Some(count) = a.required_sub_groups {
         write!(f, " sub_groups {count}")?;
     }
+    if a.zero_local {
+        f.write_str(" zero_local")?;
+    }
     if kernel.params.is_empty() {
         return f.write_str(" {}\n");
     }

@@ -5,12 +5,12 @@
 //! ones, barriers nothing, local variables are the work-item's own, and the group's number is what differs from lane to lane.
 
 use crate::analysis::waits::{looking, may_wait};
-use crate::ir::entity::{FuncId, Value};
+use crate::ir::entity::{Entity, FuncId, Value};
 use crate::ir::function::{Function, Storage};
 use crate::ir::module::Module;
 use crate::ir::op::{HwVar, Op, Scope};
 use crate::ir::types::{Space, Type};
-use crate::passes::{byte_arrays, clean, lower_local};
+use crate::passes::{byte_arrays, clean, lower_local, zero_memory};
 
 /// Returns the function of a kernel whose result is the same when groups of one work-item run in step, its local variables in private
 /// memory. Returns `None` if it has local arguments, shows others the addresses of its local memory or asks something of them, or waits
@@ -34,7 +34,11 @@ pub fn independent_groups(module: &Module) -> Option<Function> {
             variables: locals,
             explicit_layout: false,
         };
+        let others = func.vars.len();
         byte_arrays::run(&mut func, plan).ok()?;
+        if kernel.attributes.zero_local {
+            zero_memory::run(&mut func, |var, _| var.index() >= others);
+        }
     }
     let looking = looking(others(module, kernel.func));
     (!may_wait(&func, &looking)).then_some(func)

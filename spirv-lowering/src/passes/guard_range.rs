@@ -75,5 +75,5 @@ fn beyond(r: &mut Rewriter) -> Value {
 
 /// Runs the pass on a kernel to which it [`applies`]. Returns false if there was nothing to guard.
 pub fn run(func: &mut Function) -> Result<bool> {
-    early_exit::run(func, beyond)
+    Ok(early_exit::run(func, beyond))
 }

@@ -7,7 +7,8 @@
 //! of a float; the others are converted by `bitcast` and pointer conversions at the access.
 //!
 //! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is
-//! live. Loads that no store reaches become `undef`. Unreachable blocks are dropped first.
+//! live. Loads that no store reaches become `undef`, or zero where
+//! the function's memory is ([`Function::zeroed`]). Unreachable blocks are dropped first.
 
 use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::{remove_unreachable, Cfg};
@@ -303,10 +304,14 @@ fn rename(
     let mut current: Vec<Option<Value>> = vec![None; plan.slots.len()];
     let mut log: Vec<(u32, Option<Value>)> = Vec::new();
     let mut undefs: FxHashMap<Type, Inst> = FxHashMap::default();
+    let unwritten = match func.zeroed {
+        true => Op::Const(0),
+        false => Op::Undef,
+    };
     let mut undef = |func: &mut Function, ty: Type| {
         let inst = *undefs
             .entry(ty)
-            .or_insert_with(|| func.make_inst(Op::Undef, [], &[ty]));
+            .or_insert_with(|| func.make_inst(unwritten, [], &[ty]));
         func.insts[inst].results[0]
     };
     let mut stack = vec![Visit::Enter(entry)];

@@ -36,6 +36,7 @@ pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
 pub mod wide_range;
+pub mod zero_memory;
 
 use crate::error::Result;
 use crate::ir::function::Function;

@@ -11,7 +11,7 @@ use crate::analysis::arg_access;
 use crate::error::{LowerError, Result};
 use crate::interface::{Arg, ArgKind, KernelInterface};
 use crate::ir::compact::compact;
-use crate::ir::function::Function;
+use crate::ir::function::{Function, Storage};
 use crate::ir::verify::rules::Rule;
 use crate::native;
 use crate::passes::quirks::opaque_zeros::Zeros;
@@ -141,6 +141,7 @@ pub static VULKAN: &[Step] = &[
         interface(l)?.private_size = lower_private::run(func)?;
         Ok(true)
     }),
+    zero_memory(),
     CleanUp,
     needed("legalize", &[], |func, _| {
         legalize::run(func)?;
@@ -274,6 +275,7 @@ pub static NATIVE: &[Step] = &[
         }
         Ok(true)
     }),
+    zero_memory(),
     CleanUp,
     optional("contract", |func, l| {
         Ok(contract::run(func, l.target) && dce::run(func))
@@ -308,6 +310,25 @@ const fn optional(name: &'static str, run: Run) -> Step {
         run,
         leaves: &[],
     })
+}
+
+/// Returns the pass that writes zeros to what is left of memory, where it is to be zero. Passes
+/// have promoted what they could.
+const fn zero_memory() -> Step {
+    only_if(
+        needed("zero_memory", &[], |func, l| {
+            let (private, local) = (func.zeroed, l.kernel.attributes.zero_local);
+            let changed = zero_memory::run(func, |_, data| match data.storage {
+                Storage::Function => private,
+                Storage::Workgroup => local,
+            });
+            if let (true, Some(interface)) = (changed, &mut l.interface) {
+                interface.instruction_bound = u32::MAX;
+            }
+            Ok(changed)
+        }),
+        |func, l| func.zeroed || l.kernel.attributes.zero_local,
+    )
 }
 
 /// Limits a pass to some kernels or targets.

@@ -15,10 +15,11 @@ pub mod pass;
 
 use crate::error::{LowerError, Result};
 use crate::interface::{KernelInterface, ProgramGlobals};
-use crate::ir::entity::{Entity, FuncId, PrimaryMap};
+use crate::ir::entity::{Entity, FuncId, PrimaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::module::{Global, Module, PrintfSite};
 use crate::ir::op::Op;
+use crate::ir::types::Type;
 use crate::options::Options;
 use crate::passes::share_calls::{self, WithCallees};
 use crate::passes::{lower_builtins, lower_globals};
@@ -78,6 +79,16 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
         let mut func = module.functions[id].clone();
         let config = config.of(&func, options);
         lower_builtins::run(&mut func, &name, target, config)?;
+        if options.zeroed.private {
+            func.zeroed = true;
+            // Other compilers make them of variables that are not written.
+            for (_, data) in func.insts.iter_mut() {
+                let handle = |&value: &Value| func.values[value].ty == Type::Handle;
+                if data.op == Op::Undef && !data.results.iter().any(handle) {
+                    data.op = Op::Const(0);
+                }
+            }
+        }
         for &block in &func.layout {
             for &inst in &func.blocks[block].insts {
                 if let Op::Call(callee) = func.insts[inst].op {
@@ -149,6 +160,9 @@ fn lower_kernel(
     let Some(kernel) = module.kernels.iter().find(|k| k.name == kernel) else {
         return Err(LowerError::invalid(format!("no kernel `{kernel}`")));
     };
+    let mut kernel = kernel.clone();
+    kernel.attributes.zero_local |= options.zeroed.local;
+    let kernel = &kernel;
     let mut runner = Runner::new(options);
     let reached = runner.time("extract", |runner| {
         extract(module, kernel.func, target, runner.options)

@@ -14,7 +14,7 @@ use crate::ir::function::Function;
 use crate::ir::module::Module;
 use crate::ir::print::raw;
 use crate::ir::verify::verify_module;
-use crate::options::Options;
+use crate::options::{Options, ZeroedMemory};
 use crate::passes::{self, share_calls::WithCallees};
 use crate::program::Program;
 use crate::target::{subgroup, FloatCaps, Quirks, Target};
@@ -431,9 +431,15 @@ pub(super) fn lower(
             functions.push((name.to_owned(), func.clone()));
         }
     };
+    // Any choice will do, as long as it is the same each time.
+    let choice: usize = module.functions.values().map(|func| func.insts.len()).sum();
     let mut options = Options {
         verify,
         dump: Some(&mut dump),
+        zeroed: ZeroedMemory {
+            local: choice & 1 != 0,
+            private: choice & 2 != 0,
+        },
         ..Default::default()
     };
     let program = Program::from_module(module.clone());

@@ -99,6 +99,7 @@ fn passes(folder: &str) -> Option<Pass> {
             passes::lower_convert::run(f, &target)
         }),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
+        "zero_memory" => Pass::Function(|f| passes::zero_memory::run(f, |_, _| true)),
         "structurize" => Pass::Try(passes::structurize::run),
         "lower_dot" => Pass::Try(|f| passes::lower_dot::run(f, &Target::lavapipe())),
         "lower_group" => Pass::Module(|m, f| {

@@ -75,6 +75,8 @@ pub struct CpuPipeline {
     pub frames_bytes: usize,
     /// Bytes of local memory.
     pub local_bytes: usize,
+    /// Each work-group finds zeros there.
+    pub zero_local: bool,
     /// The checked kernel that replaces the code, where kernels are checked.
     pub checked: Option<Checked>,
 }
@@ -95,6 +97,7 @@ impl CpuPipeline {
         packing: Packing,
         local_size: [u32; 3],
         sizes: &[(u32, u32)],
+        zero_local: bool,
         checked: Option<&Arc<CheckedKernel>>,
     ) -> Self {
         let info = &variant.info;
@@ -155,6 +158,8 @@ impl CpuPipeline {
             frame_bytes: if info.shared_frame != 0 { 0 } else { frame },
             frames_bytes: (frame * frames) as usize,
             local_bytes: end.next_multiple_of(64) as usize,
+            // Work-groups that share a pack have none that is not private.
+            zero_local: zero_local && end > 0,
             checked,
         }
     }
@@ -285,6 +290,7 @@ impl Code for CpuCode {
                     found,
                     local_size,
                     local_args,
+                    self.interface.attributes.zero_local,
                     self.checked.as_ref(),
                 ));
                 let mut pipelines = self.pipelines.write();

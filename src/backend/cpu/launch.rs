@@ -32,9 +32,19 @@ impl Shared for Groups<'_> {
     fn run(&self, first: u64, count: u64) {
         let p = self.pipeline;
         let done = scratch::with(p.local_bytes, p.frames_bytes, |local, frames| {
-            // SAFETY: the code is that of the pipeline and the launch was made for it; the runtime has checked the
-            // arguments as far as it can, and memory is this thread's own.
-            unsafe { (p.variant.entry())(self.launch, local, frames, first, count) };
+            let run = |first, count| {
+                // SAFETY: the code is that of the pipeline and the launch was made for it; the runtime has checked the
+                // arguments as far as it can, and memory is this thread's own.
+                unsafe { (p.variant.entry())(self.launch, local, frames, first, count) };
+            };
+            if !p.zero_local {
+                return run(first, count);
+            }
+            for group in first..first + count {
+                // SAFETY: memory of that size, which nothing else uses.
+                unsafe { local.write_bytes(0, p.local_bytes) };
+                run(group, 1);
+            }
         });
         if !done {
             self.failed.store(true, Ordering::Relaxed);

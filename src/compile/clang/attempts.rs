@@ -327,7 +327,8 @@ pub fn spirv(
     let optimised = BuildOptions {
         opt_disable: false,
         ..options.clone()
-    };
+    }
+    .with_zeroed(options.zeroed);
     let run_one = |attempt: &Attempt| {
         let input = match attempt.from {
             StartsFrom::Given => given,

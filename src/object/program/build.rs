@@ -202,7 +202,8 @@ impl Object<Program> {
                 Origin::Binaries => BuildOptions::parse(options, BuildCall::Link).map_err(|_| what),
                 _ => Err(what),
             })
-            .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
+            .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?
+            .with_zeroed(self.context.zeroed);
         ensure!(
             !matches!(self.origin, Origin::Linked),
             cl::CL_INVALID_OPERATION,
@@ -225,7 +226,8 @@ impl Object<Program> {
     ) -> ClResult {
         let indices = self.indices(devices)?;
         let parsed = BuildOptions::parse(options, BuildCall::Compile)
-            .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
+            .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?
+            .with_zeroed(self.context.zeroed);
         ensure!(
             !matches!(self.origin, Origin::Binaries | Origin::Linked),
             cl::CL_INVALID_OPERATION,

@@ -101,7 +101,7 @@ impl Program {
                         device.backend.as_ref(),
                         &binary.modules,
                         &spec_constants,
-                        &options,
+                        &options.with_zeroed(self.context.zeroed),
                     );
                     binary.executable = Some(LoweredKernels {
                         key: key.name().into_bytes(),

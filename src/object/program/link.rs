@@ -44,7 +44,8 @@ pub fn link(
         "an input program is of another context"
     );
     let parsed = BuildOptions::parse(options, BuildCall::Link)
-        .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;
+        .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?
+        .with_zeroed(context.zeroed);
     let mut jobs = Vec::with_capacity(devices.len());
     for device in &devices {
         jobs.push(link_inputs(device, inputs, &parsed)?);

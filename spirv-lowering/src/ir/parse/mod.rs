@@ -329,6 +329,7 @@ impl Parser {
         if self.eat_word("sub_groups") {
             attributes.required_sub_groups = Some(self.number32()?);
         }
+        attributes.zero_local = self.eat_word("zero_local");
         let mut params = Vec::new();
         self.expect('{')?;
         while !self.eat('}') {

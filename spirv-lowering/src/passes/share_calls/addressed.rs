@@ -6,10 +6,12 @@
 //! stays as it is.
 
 use super::by_value::has_escapes;
+use crate::edit::rewrite::at_start;
 use crate::ir::entity::{Entity, FuncId, SecondaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
+use crate::passes::expand_memcopy;
 use rustc_hash::FxHashMap;
 
 const PRIVATE: Type = Type::Ptr(Space::Private);
@@ -127,6 +129,7 @@ fn one(func: &mut Function, is_kernel: bool, start: u32) -> Option<u32> {
     let pointers = func.values.iter().filter(|(_, data)| data.ty == PRIVATE);
     let pointers: Vec<Value> = pointers.map(|(value, _)| value).collect();
     let mut end = start;
+    let mut variables = Vec::new();
     for value in pointers {
         if !reached[sets.find(value)] {
             continue;
@@ -141,12 +144,20 @@ fn one(func: &mut Function, is_kernel: bool, start: u32) -> Option<u32> {
                     let offset = end.checked_next_multiple_of(align)?;
                     end = offset.checked_add(size)?;
                     func.insts[inst].op = Op::Own { offset, size: 0 };
+                    variables.push((value, size, align));
                 }
                 Op::PtrAdd | Op::Select | Op::Const(0) | Op::Undef => {}
                 _ => return None,
             },
         }
         func.values[value].ty = GLOBAL;
+    }
+    if func.zeroed {
+        at_start(func, |r| {
+            for (to, size, align) in variables {
+                expand_memcopy::copy(r, to, None, size.into(), align);
+            }
+        });
     }
     for (ty, param) in func.params.iter_mut().zip(&params) {
         *ty = func.values[*param].ty;
