@@ -76,6 +76,7 @@
 //! let lowered = program.lower("twice", &Target::processor(8), &mut Options::default())?;
 //! let shape = native::Shape {
 //!     lanes: 8,
+//!     width: 8,
 //!     packing: native::Packing::ANY_GROUP,
 //!     merged_bits: false,
 //!     bounds_halves: false,

@@ -84,6 +84,7 @@ fn levels_of_calls_do_not_multiply() {
 fn llvm(kir: &str) -> Result<String, String> {
     let shape = Shape {
         lanes: 16,
+        width: 16,
         packing: Packing::Rows,
         merged_bits: false,
         bounds_halves: false,

@@ -92,6 +92,7 @@ impl Native {
         let vectors = packing != Packing::Alone;
         let shape = Shape {
             lanes: if vectors { self.lanes } else { 1 },
+            width: self.width,
             packing,
             merged_bits: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
             bounds_halves: quirks.has(Quirk::HalfOverflow),

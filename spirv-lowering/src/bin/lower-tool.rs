@@ -201,6 +201,7 @@ fn main() -> Res<()> {
                     let implicit = &lowered.interface.implicit;
                     let shape = Shape {
                         lanes: target.subgroup_size,
+                        width: target.subgroup_size,
                         packing,
                         merged_bits: false,
                         bounds_halves: false,

@@ -123,14 +123,11 @@ pub fn module(
     let (local_bytes, stack) = (locals.bytes, shape.stack.attributes());
     // Nothing lives from one pack's run to its next.
     let one_frame = u32::from(!several);
-    let kept = match callees.list.is_empty() {
-        true => String::new(),
-        false => format!("attributes #1 = {{ noinline {ATTRIBUTES}{stack} }}\n"),
-    };
     Ok(format!(
         "@pumice_info = constant [8 x i32] [i32 {VERSION}, i32 {lanes}, i32 {frame_bytes}, i32 {local_bytes}, i32 {one_frame}, i32 0, i32 0, i32 0], align 4
 {declarations}{functions}attributes #0 = {{ {ATTRIBUTES}{stack} }}
-{kept}!0 = !{{}}
+attributes #1 = {{ noinline {ATTRIBUTES}{stack} }}
+!0 = !{{}}
 "
     ))
 }

@@ -147,6 +147,8 @@ impl Stack {
 pub struct Shape {
     /// Work-items of a pack: 2, 4, 8, 16, 32 or 64; of [`Packing::Alone`] one.
     pub lanes: u32,
+    /// Elements of 32 bits in a vector of the processor.
+    pub width: u32,
     /// How they stand in packs.
     pub packing: Packing,
     /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
@@ -299,6 +301,7 @@ fn text_of(func: &str, lanes: u32) -> String {
     let func = crate::ir::parse::parse_function(func).unwrap();
     let shape = Shape {
         lanes,
+        width: 16,
         packing: Packing::Rows,
         merged_bits: false,
         bounds_halves: false,

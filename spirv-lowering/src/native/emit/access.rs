@@ -270,7 +270,9 @@ impl Emitter<'_> {
                 }
             }
             Reach::Strided(stride)
-                if stride == (n as u64 * size) as i64 && n <= MOST_INTERLEAVED =>
+                if stride == (n as u64 * size) as i64
+                    && n <= MOST_INTERLEAVED
+                    && !(cx.mask.is_some() && self.loops_over_lanes(size as u32, true)) =>
             {
                 let at = self.anchored(address, stride, cx)?;
                 let parts = self.load_interleaved(ty, &at, n, align, cx);
@@ -291,7 +293,10 @@ impl Emitter<'_> {
     }
 
     pub(super) fn gather(&mut self, ty: Type, at: &Operand, align: u32, cx: &Context) -> Operand {
-        let (mask, ty) = (self.mask_vector(&cx.mask), self.vec(ty));
+        let (mask, size, ty) = (self.mask_vector(&cx.mask), ty.size(), self.vec(ty));
+        if self.loops_over_lanes(size, false) {
+            return self.gather_in_loop(ty, at, &mask, align);
+        }
         let name = format_args!("llvm.masked.gather.{}.{}", ty.suffix(), at.ty().suffix());
         let others = Operand::constant(ty, 0);
         self.llvm
@@ -300,6 +305,9 @@ impl Emitter<'_> {
 
     pub(super) fn scatter(&mut self, at: &Operand, value: &Operand, align: u32, cx: &Context) {
         let mask = self.mask_vector(&cx.mask);
+        if self.loops_over_lanes(value.ty().element().bytes(), false) {
+            return self.scatter_in_loop(at, value, &mask, align);
+        }
         let (ty, ptrs) = (value.ty().suffix(), at.ty().suffix());
         let args = [value, at, &Operand::i32(align), &mask];
         self.llvm
@@ -410,7 +418,9 @@ impl Emitter<'_> {
                 }
             }
             Reach::Strided(stride)
-                if stride == (n as u64 * size) as i64 && n <= MOST_INTERLEAVED =>
+                if stride == (n as u64 * size) as i64
+                    && n <= MOST_INTERLEAVED
+                    && !(cx.mask.is_some() && self.loops_over_lanes(size as u32, true)) =>
             {
                 let at = self.anchored(address, stride, cx)?;
                 let values = values.iter().map(|&v| self.vector(v, cx));

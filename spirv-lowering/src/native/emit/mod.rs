@@ -5,6 +5,7 @@ mod arrays;
 mod calls;
 mod collective;
 mod flow;
+mod lane_loops;
 mod lanes;
 mod launch;
 mod ops;

@@ -685,6 +685,20 @@ impl<'a> Builder<'a> {
         self.line(true, format_args!("call void @{name}({args})"));
     }
 
+    /// Adds a function to the module, if it is not there yet: `build` emits its body and returns its head, without braces.
+    pub fn define(&mut self, build: impl FnOnce(&mut Builder<'_>) -> String) {
+        let mut declarations = Declarations::default();
+        let mut builder = Builder::new(&mut declarations);
+        let head = build(&mut builder);
+        match builder.finish(&head) {
+            Ok(text) => {
+                self.declarations.0.extend(declarations.0);
+                self.declarations.0.insert(text);
+            }
+            Err(error) => self.error = Some(error.to_string()),
+        }
+    }
+
     /// Creates an area on the stack, of which the size is known later ([`Self::set_area`]).
     pub fn area(&mut self) -> Operand {
         self.forward(LlvmType::PTR)
