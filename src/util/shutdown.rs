@@ -2,8 +2,9 @@
 //!
 //! Set once, by the back end's handler (`backend/vulkan/exit.rs`), and never taken back. What runs later (destructors of
 //! the application's global objects, handlers that it registered early, its other threads) must not reach a driver: calls
-//! hold a [`Call`], and none begins any more. A call costs two stores to a cell of its thread. Neither does one begin in a
-//! forked child that could not do without the threads of its parent (`forked.rs`).
+//! hold a [`Call`], and none begins any more. A call costs two stores to a cell of its thread, which the thread that ends
+//! the process makes visible ([`remote`]). Neither does one begin in a forked child that could not do without the threads of
+//! its parent (`forked.rs`).
 
 use super::forked;
 use std::cell::Cell;
@@ -13,6 +14,64 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Fences that cost the thread which ends the process, and not every call: `membarrier` of Linux. It takes some
+/// milliseconds, where other threads have had calls.
+#[cfg(target_os = "linux")]
+mod remote {
+    use std::sync::atomic::{compiler_fence, fence, AtomicBool, Ordering};
+
+    /// Commands of `membarrier`: which there are, and a fence in all threads of the system.
+    const QUERY: libc::c_int = 0;
+    const GLOBAL: libc::c_int = 1;
+
+    /// The system has them.
+    static THERE: AtomicBool = AtomicBool::new(false);
+
+    fn membarrier(command: libc::c_int) -> libc::c_long {
+        // SAFETY: no memory is passed.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+    }
+
+    /// Finds out whether the system has them. Called before a thread's first call.
+    pub fn find() {
+        let commands = membarrier(QUERY);
+        let global = commands > 0 && commands & libc::c_long::from(GLOBAL) != 0;
+        THERE.store(global, Ordering::Relaxed);
+    }
+
+    /// A fence against the [`heavy_fence`] of another thread.
+    #[inline]
+    pub fn light_fence() {
+        match THERE.load(Ordering::Relaxed) {
+            true => compiler_fence(Ordering::SeqCst),
+            false => fence(Ordering::SeqCst),
+        }
+    }
+
+    /// A fence in all threads.
+    pub fn heavy_fence() {
+        fence(Ordering::SeqCst);
+        if THERE.load(Ordering::Relaxed) {
+            membarrier(GLOBAL);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod remote {
+    use std::sync::atomic::{fence, Ordering};
+
+    pub fn find() {}
+
+    pub fn light_fence() {
+        fence(Ordering::SeqCst);
+    }
+
+    pub fn heavy_fence() {
+        fence(Ordering::SeqCst);
+    }
+}
 
 /// The cell of a thread. Cells are used again, never freed, and in a list without a lock: a forked child has the memory of
 /// threads that it lacks, and would wait for ever for what one of them held.
@@ -84,6 +143,7 @@ fn mine() -> Option<&'static Depth> {
 /// Takes a cell for this thread.
 #[cold]
 fn take() -> &'static Depth {
+    remote::find();
     let depth = free_depth();
     let _ = MINE.try_with(|mine| mine.set(Some(depth)));
     // Destructors of other values, and handlers of `exit`, may call from a thread that has passed its end.
@@ -109,7 +169,8 @@ impl Call {
         let depth = mine().unwrap_or_else(take);
         let calls = depth.calls.load(Ordering::Relaxed);
         // Seen by `settle`, or sees `begin`.
-        depth.calls.store(calls + 1, Ordering::SeqCst);
+        depth.calls.store(calls + 1, Ordering::Relaxed);
+        remote::light_fence();
         let call = Self(depth, PhantomData);
         (!has_begun() && !forked::is_forked()).then_some(call)
     }
@@ -137,12 +198,15 @@ impl Drop for Call {
     }
 }
 
+/// Returns the cells of other threads, and those that no thread has.
+fn others() -> impl Iterator<Item = &'static Depth> {
+    let mine = mine();
+    depths().filter(move |depth| !mine.is_some_and(|mine| std::ptr::eq(mine, *depth)))
+}
+
 /// Returns true if threads other than this one are in calls.
 pub(super) fn others_are_in_calls() -> bool {
-    let mine = mine();
-    depths()
-        .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, *depth)))
-        .any(|depth| depth.calls.load(Ordering::SeqCst) > 0)
+    others().any(|depth| depth.calls.load(Ordering::SeqCst) > 0)
 }
 
 /// Returns true if the drivers are being taken apart, or are gone.
@@ -174,6 +238,9 @@ pub fn begin() -> bool {
 /// Waits until no other thread is in a call, at most for a while: some wait for what will not happen any more.
 pub fn settle(patience: Duration) {
     let end = Instant::now() + patience;
+    if others().next().is_some() {
+        remote::heavy_fence();
+    }
     loop {
         if !others_are_in_calls() || Instant::now() >= end {
             return;
