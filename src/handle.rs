@@ -140,6 +140,7 @@ loom::lazy_static! {
     static ref REGISTRY: [Shard; SHARDS] = [RwLock::new(None)];
 }
 
+#[inline]
 fn shard(address: usize) -> &'static Shard {
     &REGISTRY[(address >> 5 ^ address >> 11) % SHARDS]
 }

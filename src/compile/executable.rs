@@ -279,7 +279,12 @@ impl Executable {
     /// # Errors
     ///
     /// No kernel of the program may run after an error; the next call tries again.
+    #[inline]
     pub fn instance(&self, output: &Arc<Output>) -> Result<Option<Arc<Instance>>, DeviceError> {
+        let nothing = self.globals.data.is_empty() && !self.has_initializers();
+        if nothing && !self.has_finalizers() {
+            return Ok(None);
+        }
         let mut printed = Vec::new();
         let found = self.find_instance(output, &mut printed);
         // The lock is released: the output may be a function of the application's.
@@ -294,10 +299,6 @@ impl Executable {
         output: &Arc<Output>,
         printed: &mut Vec<Printed>,
     ) -> Result<Option<Arc<Instance>>, DeviceError> {
-        let nothing = self.globals.data.is_empty() && !self.has_initializers();
-        if nothing && !self.has_finalizers() {
-            return Ok(None);
-        }
         // Held while the initializers run: other threads that launch kernels of the program wait for them.
         let mut slot = self.instance.lock();
         if slot.is_none() {

@@ -18,8 +18,11 @@ use crate::backend::{
 };
 use std::sync::Arc;
 
-/// Batches that are kept to be used again.
+/// Batches that are kept to be used again, and small ones: a chain of commands over two queues has as many in flight.
 const MOST_SPARE: usize = 8;
+const MOST_SMALL_SPARE: usize = 128;
+/// The most steps of a small batch.
+const SMALL: usize = 16;
 
 /// A stream.
 pub struct CpuStream {
@@ -308,7 +311,11 @@ impl Stream for CpuStream {
     fn reclaim(&mut self) {
         for mut batch in self.track.take_done() {
             batch.clear();
-            if self.spare.len() < MOST_SPARE {
+            let most = match batch.steps.capacity() <= SMALL {
+                true => MOST_SMALL_SPARE,
+                false => MOST_SPARE,
+            };
+            if self.spare.len() < most {
                 self.spare.push(batch);
             }
         }

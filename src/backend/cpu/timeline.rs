@@ -3,6 +3,7 @@
 use crate::backend::{DeviceError, Result, Timeline};
 use crate::util::lock::rank;
 use crate::util::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex};
+use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -103,10 +104,8 @@ impl CpuTimeline {
         if self.followed.load(Ordering::SeqCst) <= value {
             let followers = {
                 let mut list = self.followers.lock();
-                let (due, rest) = std::mem::take(&mut *list)
-                    .into_iter()
-                    .partition::<Vec<_>, _>(|(wanted, _)| *wanted <= value);
-                *list = rest;
+                let due = list.extract_if(.., |(wanted, _)| *wanted <= value);
+                let due: SmallVec<[_; 2]> = due.collect();
                 let least = list.iter().map(|(wanted, _)| *wanted).min();
                 self.followed.store(least.unwrap_or(NONE), Ordering::SeqCst);
                 due
