@@ -108,6 +108,8 @@ pub struct Pool {
     pending: AtomicUsize,
     /// Tasks in the list.
     tasks: AtomicUsize,
+    /// Threads that look for work. Each looks once more, under the lock, before it sleeps.
+    looking: AtomicUsize,
     cores: usize,
     /// The processors that the threads stay on. None: all that there are.
     only_on: Option<Vec<u32>>,
@@ -130,6 +132,7 @@ impl Pool {
             wake: Condvar::new(),
             pending: AtomicUsize::new(0),
             tasks: AtomicUsize::new(0),
+            looking: AtomicUsize::new(0),
             cores: cores.max(1),
             only_on,
         })
@@ -170,7 +173,8 @@ impl Pool {
     fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wanted: usize) -> bool {
         self.count(&state);
         // A thread that was notified sleeps until it wakes: the tasks that wait for it count, too. One of them may run for ever.
-        let wanted = wanted + state.ready.len();
+        let looking = self.looking.load(Ordering::Acquire);
+        let wanted = (wanted + state.ready.len()).saturating_sub(looking);
         let mut more = wanted.saturating_sub(state.sleeping);
         while more > 0 && state.threads < self.cores {
             crate::util::forked::needs_threads();
@@ -230,6 +234,7 @@ impl Pool {
 
     /// Returns the next piece of work. Returns `None` if there will not be any.
     fn find(&self, looks: u32) -> Option<Work> {
+        self.looking.fetch_add(1, Ordering::AcqRel);
         let mut left = looks;
         loop {
             if left > 0 && self.pending.load(Ordering::Relaxed) == 0 {
@@ -238,22 +243,22 @@ impl Pool {
                 continue;
             }
             let mut state = self.state.lock();
-            if state.threads > self.cores {
-                // It has slept in a task, and another has taken its place.
-                state.threads -= 1;
-                return None;
-            }
-            if let Some(work) = state.take() {
-                self.count(&state);
-                return Some(work);
-            }
-            if state.closed {
-                state.threads -= 1;
-                return None;
+            // It has slept in a task, and another has taken its place.
+            let replaced = state.threads > self.cores;
+            let work = if replaced { None } else { state.take() };
+            if work.is_some() || replaced || state.closed {
+                self.looking.fetch_sub(1, Ordering::AcqRel);
+                match work {
+                    Some(_) => self.count(&state),
+                    None => state.threads -= 1,
+                }
+                return work;
             }
             if left == 0 {
                 state.sleeping += 1;
+                self.looking.fetch_sub(1, Ordering::AcqRel);
                 state.wait(&self.wake);
+                self.looking.fetch_add(1, Ordering::AcqRel);
                 state.sleeping -= 1;
                 left = looks;
             } else {
