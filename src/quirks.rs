@@ -48,6 +48,7 @@ pub enum Quirk {
     HalvesOfMasks,
     LostTruncations,
     CutAlignments,
+    KnownSizes,
     FiniteNumbers,
     ConfusedConversions,
     PaddedHalves,

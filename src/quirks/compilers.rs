@@ -36,6 +36,17 @@ pub(super) static ROWS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::KnownSizes,
+        name: "known-sizes",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "The least size of what a pointer leads to, of arrays with `static` and references, is claimed to be the greatest \
+               (MaxByteOffset), so that larger memory is refused. That is taken back (`known_sizes`).",
+        test: "miscompiled::known_sizes_are_no_limits",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::ConfusedConversions,
         name: "confused-conversions",
         drivers: SPIRV_TARGET,

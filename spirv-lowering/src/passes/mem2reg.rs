@@ -7,8 +7,8 @@
 //! of a float; the others are converted by `bitcast` and pointer conversions at the access.
 //!
 //! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is
-//! live. Loads that no store reaches become `undef`, or zero where
-//! the function's memory is ([`Function::zeroed`]). Unreachable blocks are dropped first.
+//! live. Loads that no store reaches become `undef`, or zero where the function's memory is
+//! ([`Function::zeroed`]). Unreachable blocks are dropped first.
 
 use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::{remove_unreachable, Cfg};

@@ -367,7 +367,7 @@ fn translated(
     };
     let mut of_translator = String::new();
     let object = run_tool(command::translator(tool), &bitcode, &mut of_translator);
-    let words = object.and_then(|object| words_of(&object, &mut of_translator));
+    let words = object.and_then(|object| words_of(toolchain, &object, &mut of_translator));
     // The last word of the translator is that of the build.
     if attempt.last {
         *diagnostics += &of_translator;
@@ -480,7 +480,7 @@ fn own_words_of(
     options: &BuildOptions,
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
-    let mut words = words_of(object, log)?;
+    let mut words = words_of(toolchain, object, log)?;
     let finite = options.finite_math || options.fast_relaxed_math;
     if options.unsafe_math && !finite && toolchain.quirks.has(Quirk::FiniteNumbers) {
         words = finite_numbers::not_claimed(&words).unwrap_or(words);
@@ -491,9 +491,12 @@ fn own_words_of(
     Ok(words)
 }
 
-fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
+fn words_of(toolchain: &Toolchain, object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
     let words = to_words(object).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")?;
-    Ok(known_sizes::not_claimed(&words).unwrap_or(words))
+    Ok(match toolchain.quirks.has(Quirk::KnownSizes) {
+        true => known_sizes::not_claimed(&words).unwrap_or(words),
+        false => words,
+    })
 }
 
 #[cfg(test)]
