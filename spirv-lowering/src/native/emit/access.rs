@@ -237,6 +237,13 @@ impl Emitter<'_> {
         self.llvm.offset(address, &by)
     }
 
+    /// Returns true if `n` elements of each lane, whose addresses have that stride, are to be accessed as one vector.
+    fn is_row(&self, stride: i64, n: usize, ty: Type, cx: &Context) -> bool {
+        stride == (n as u64 * u64::from(ty.size())) as i64
+            && n <= MOST_INTERLEAVED
+            && !(cx.mask.is_some() && self.loops_over_lanes(ty.size(), true))
+    }
+
     fn load(
         &mut self,
         address: Value,
@@ -269,11 +276,7 @@ impl Emitter<'_> {
                     self.define(result, lanes, cx);
                 }
             }
-            Reach::Strided(stride)
-                if stride == (n as u64 * size) as i64
-                    && n <= MOST_INTERLEAVED
-                    && !(cx.mask.is_some() && self.loops_over_lanes(size as u32, true)) =>
-            {
+            Reach::Strided(stride) if self.is_row(stride, n, ty, cx) => {
                 let at = self.anchored(address, stride, cx)?;
                 let parts = self.load_interleaved(ty, &at, n, align, cx);
                 for (&result, part) in results.iter().zip(parts) {
@@ -417,11 +420,7 @@ impl Emitter<'_> {
                     }
                 }
             }
-            Reach::Strided(stride)
-                if stride == (n as u64 * size) as i64
-                    && n <= MOST_INTERLEAVED
-                    && !(cx.mask.is_some() && self.loops_over_lanes(size as u32, true)) =>
-            {
+            Reach::Strided(stride) if self.is_row(stride, n, ty, cx) => {
                 let at = self.anchored(address, stride, cx)?;
                 let values = values.iter().map(|&v| self.vector(v, cx));
                 let values = values.collect::<Result<Vec<_>>>()?;
