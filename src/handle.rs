@@ -240,11 +240,10 @@ pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
         guard
             .as_ref()
             .and_then(|map| map.get(&address))
+            .filter(|entry| entry.kind() == T::KIND)
             .and_then(|entry| match entry {
-                HandleEntry::Referenced(kind, object) => (*kind == T::KIND).then(|| object.clone()),
-                HandleEntry::Unreferenced(kind, object) => {
-                    (*kind == T::KIND).then(|| object.upgrade())?
-                }
+                HandleEntry::Referenced(_, object) => Some(object.clone()),
+                HandleEntry::Unreferenced(_, object) => object.upgrade(),
             })
     };
     found
