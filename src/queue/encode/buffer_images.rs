@@ -63,21 +63,7 @@ fn shown_parts(image: &MemImage) -> SmallVec<[ShownPart; 1]> {
 
 /// Copies the buffers' texels to the images beside them, before a launch, or (`back`) what the kernel wrote back to the
 /// buffers. `memory`: that of the device; `queue`: whose images.
-#[inline]
 pub(super) fn copy_shown_images(
-    to: &mut impl Recorder,
-    memory: MemoryIndex,
-    queue: &Identity,
-    kernel: &KernelLaunch,
-    back: bool,
-) -> ClResult {
-    if kernel.images.is_empty() {
-        return Ok(());
-    }
-    copy_each_shown(to, memory, queue, kernel, back)
-}
-
-fn copy_each_shown(
     to: &mut impl Recorder,
     memory: MemoryIndex,
     queue: &Identity,

@@ -27,7 +27,9 @@ pub(in crate::queue) fn record_launch(
     enqueue: u64,
 ) -> ClResult<Option<PrintBuffer>> {
     let kernel = &launch.kernel;
-    copy_shown_images(to, memory, queue, kernel, false)?;
+    if !kernel.images.is_empty() {
+        copy_shown_images(to, memory, queue, kernel, false)?;
+    }
     let interface = kernel.code.interface();
     if let Some(globals) = &kernel.globals {
         let slice = Slice::new(globals.clone(), 0, globals.size());
@@ -81,6 +83,8 @@ pub(in crate::queue) fn record_launch(
         };
         to.record(op, number == 0 || number == last)?;
     }
-    copy_shown_images(to, memory, queue, kernel, true)?;
+    if !kernel.images.is_empty() {
+        copy_shown_images(to, memory, queue, kernel, true)?;
+    }
     Ok(print)
 }
