@@ -17,26 +17,32 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Fences that cost the thread which ends the process, and not every call: `membarrier` of Linux. It takes some
 /// milliseconds, where other threads have had calls.
-#[cfg(target_os = "linux")]
 mod remote {
+    use std::ffi::{c_int, c_long};
     use std::sync::atomic::{compiler_fence, fence, AtomicBool, Ordering};
 
     /// Commands of `membarrier`: which there are, and a fence in all threads of the system.
-    const QUERY: libc::c_int = 0;
-    const GLOBAL: libc::c_int = 1;
+    const QUERY: c_int = 0;
+    const GLOBAL: c_int = 1;
 
     /// The system has them.
     static THERE: AtomicBool = AtomicBool::new(false);
 
-    fn membarrier(command: libc::c_int) -> libc::c_long {
+    #[cfg(target_os = "linux")]
+    fn membarrier(command: c_int) -> c_long {
         // SAFETY: no memory is passed.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn membarrier(_: c_int) -> c_long {
+        -1
     }
 
     /// Finds out whether the system has them. Called before a thread's first call.
     pub fn find() {
         let commands = membarrier(QUERY);
-        let global = commands > 0 && commands & libc::c_long::from(GLOBAL) != 0;
+        let global = commands > 0 && commands & c_long::from(GLOBAL) != 0;
         THERE.store(global, Ordering::Relaxed);
     }
 
@@ -55,21 +61,6 @@ mod remote {
         if THERE.load(Ordering::Relaxed) {
             membarrier(GLOBAL);
         }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod remote {
-    use std::sync::atomic::{fence, Ordering};
-
-    pub fn find() {}
-
-    pub fn light_fence() {
-        fence(Ordering::SeqCst);
-    }
-
-    pub fn heavy_fence() {
-        fence(Ordering::SeqCst);
     }
 }
 
