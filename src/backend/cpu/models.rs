@@ -5,7 +5,7 @@
 
 use super::pool::{Pool, Shared, Task};
 use super::step::{Batch, Step, StepAction, StepWait};
-use super::timeline::{CpuTimeline, Follower};
+use super::timeline::{CpuTimeline, Due, Follower};
 use super::track::Track;
 use crate::backend::{Call, DeviceError, Timeline};
 use crate::util::sync::AtomicU64;
@@ -89,8 +89,9 @@ fn two_share_a_helper() {
 struct Once(AtomicU64);
 
 impl Task for Once {
-    fn serve(self: Arc<Self>) {
+    fn serve(self: Arc<Self>) -> Due {
         self.0.fetch_add(1, Relaxed);
+        Due::default()
     }
 }
 
@@ -130,9 +131,9 @@ fn a_wait_ends_and_sees() {
             assert_eq!(seen.get(), 2);
         });
         work.add(1);
-        timeline.advance(1);
+        drop(timeline.advance(1));
         work.add(1);
-        timeline.advance(2);
+        drop(timeline.advance(2));
         thread.join().expect("no panic");
     });
 }
@@ -146,8 +147,8 @@ fn waits_for_two_values_end() {
             let waits = timeline.clone();
             loom::thread::spawn(move || assert!(waits.wait(value, None).expect("a wait")))
         });
-        timeline.advance(1);
-        timeline.advance(2);
+        drop(timeline.advance(1));
+        drop(timeline.advance(2));
         for thread in threads {
             thread.join().expect("no panic");
         }
@@ -165,7 +166,7 @@ fn a_failure_is_seen_by_who_waits() {
             assert!(waits.failure(1).is_some());
         });
         timeline.fail(1, DeviceError::OutOfHostMemory);
-        timeline.advance(1);
+        drop(timeline.advance(1));
         assert!(timeline.failure(1).is_some());
         thread.join().expect("no panic");
     });
@@ -187,7 +188,7 @@ fn followers_are_notified_once() {
     model(3, || {
         let timeline = CpuTimeline::new();
         let advances = timeline.clone();
-        let thread = loom::thread::spawn(move || advances.advance(1));
+        let thread = loom::thread::spawn(move || drop(advances.advance(1)));
         let followers = [(); 2].map(|()| Arc::new(Notified(AtomicU64::new(0))));
         let follows = followers
             .each_ref()

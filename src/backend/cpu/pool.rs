@@ -6,6 +6,7 @@
 //! a batch of commands, as native kernels may, gives its place to another ([`crate::util::place`]). A forked child has none of them, and
 //! is refused (`util/forked.rs`).
 
+use super::timeline::Due;
 use crate::util::affinity;
 use crate::util::guard::guarded;
 use crate::util::lock::rank;
@@ -21,8 +22,9 @@ const LOOKS_FEW_CORES: u32 = 200;
 
 /// Work that a thread can do on its own.
 pub trait Task: Send + Sync {
-    /// Runs the work in a thread of the pool.
-    fn serve(self: Arc<Self>);
+    /// Runs the work in a thread of the pool. Returns the followers of what has completed last; the thread looks for work
+    /// when they are notified.
+    fn serve(self: Arc<Self>) -> Due;
 }
 
 /// Something that several threads do together: pieces `0 .. total`, a few at a time.
@@ -212,7 +214,8 @@ impl Pool {
                 crate::log!(Warn, "a thread cannot be kept on processors {numbers:?}");
             }
         }
-        while let Some(work) = self.find(looks) {
+        let mut due = Due::default();
+        while let Some(work) = self.find(looks, std::mem::take(&mut due)) {
             match work {
                 Work::Help(job) => {
                     // A task may wait for this thread.
@@ -225,16 +228,18 @@ impl Pool {
                 }
                 Work::Run(task) => {
                     place::within(self.clone(), || {
-                        guarded("a batch of commands", || task.serve())
+                        guarded("a batch of commands", || due = task.serve())
                     });
                 }
             }
         }
     }
 
-    /// Returns the next piece of work. Returns `None` if there will not be any.
-    fn find(&self, looks: u32) -> Option<Work> {
+    /// Returns the next piece of work. Returns `None` if the thread is to end. The followers are notified first; this thread
+    /// then runs one of them, without another's being woken.
+    fn find(self: &Arc<Self>, looks: u32, due: Due) -> Option<Work> {
         self.looking.fetch_add(1, Ordering::AcqRel);
+        drop(due);
         let mut left = looks;
         loop {
             if left > 0 && self.pending.load(Ordering::Relaxed) == 0 {
@@ -251,6 +256,11 @@ impl Pool {
                 match work {
                     Some(_) => self.count(&state),
                     None => state.threads -= 1,
+                }
+                if replaced {
+                    // Who added work while this thread looked for some has woken no other for it.
+                    let helpers = state.jobs.len();
+                    self.call(state, helpers);
                 }
                 return work;
             }
@@ -368,19 +378,21 @@ mod tests {
     struct Opens(Arc<Door>);
 
     impl Task for Waits {
-        fn serve(self: Arc<Self>) {
+        fn serve(self: Arc<Self>) -> Due {
             let mut open = self.0.open.lock();
             while !*open {
                 open.wait(&self.0.changed);
             }
             self.0.through.fetch_add(1, Ordering::SeqCst);
+            Due::default()
         }
     }
 
     impl Task for Opens {
-        fn serve(self: Arc<Self>) {
+        fn serve(self: Arc<Self>) -> Due {
             *self.0.open.lock() = true;
             self.0.changed.notify_all();
+            Due::default()
         }
     }
 

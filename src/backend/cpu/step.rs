@@ -7,7 +7,7 @@ use super::launch;
 use super::memory;
 use super::pool::Pool;
 use super::texel_copy;
-use super::timeline::CpuTimeline;
+use super::timeline::{CpuTimeline, Due};
 use crate::backend::image::ImageRegion;
 use crate::backend::{
     BufferCopy, Call, DeviceError, DeviceImage, Memory, Pipeline, Result, Sequence, Timeline, Times,
@@ -159,25 +159,42 @@ impl Batch {
         self.steps.last().map_or(0, |step| step.value)
     }
 
+    /// Returns the first point that the next command still waits for. The command fails if one that has
+    /// been reached has failed.
+    pub fn unmet_wait(&mut self) -> Option<(Arc<CpuTimeline>, u64)> {
+        while let Some(wait) = self.waits.get(self.next_wait) {
+            if wait.step != self.next_step {
+                break;
+            }
+            if wait.timeline.reached() < wait.value {
+                return Some((wait.timeline.clone(), wait.value));
+            }
+            if wait.timeline.failure(wait.value).is_some() {
+                self.failed = Some(DeviceError::WaitFailed);
+            }
+            self.next_wait += 1;
+        }
+        None
+    }
+
     /// Runs commands in their order, as far as those with values up to `limit`. Completes each on
-    /// the timeline when it has run, but for the last one of the batch.
-    pub fn run(&mut self, limit: u64, pool: &Arc<Pool>, timeline: &CpuTimeline) -> Stop {
+    /// the timeline when it has run, but for the last one of the batch. Followers of what has completed
+    /// are put into `due`, and notified before the next command runs.
+    pub fn run(
+        &mut self,
+        limit: u64,
+        pool: &Arc<Pool>,
+        timeline: &CpuTimeline,
+        due: &mut Due,
+    ) -> Stop {
         while let Some(value) = self.next_value() {
             if value > limit {
                 return Stop::Limit;
             }
-            while let Some(wait) = self.waits.get(self.next_wait) {
-                if wait.step != self.next_step {
-                    break;
-                }
-                if wait.timeline.reached() < wait.value {
-                    return Stop::Wait(wait.timeline.clone(), wait.value);
-                }
-                if wait.timeline.failure(wait.value).is_some() {
-                    self.failed = Some(DeviceError::WaitFailed);
-                }
-                self.next_wait += 1;
+            if let Some((timeline, value)) = self.unmet_wait() {
+                return Stop::Wait(timeline, value);
             }
+            due.notify();
             if self.failed.is_none() {
                 self.failed = self.run_step(pool).err();
             }
@@ -191,7 +208,7 @@ impl Batch {
                 timeline.fail(value, error);
             }
             if following.is_some() {
-                timeline.advance(value);
+                *due = timeline.advance(value);
             }
         }
         Stop::Done

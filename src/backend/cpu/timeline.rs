@@ -23,6 +23,25 @@ pub trait Follower: Send + Sync {
     fn help(self: Arc<Self>, value: u64);
 }
 
+/// Followers whose values have been reached. They are notified when this is dropped, or before.
+#[derive(Default)]
+pub struct Due(SmallVec<[Arc<dyn Follower>; 2]>);
+
+impl Due {
+    /// Notifies the followers.
+    pub fn notify(&mut self) {
+        for follower in self.0.drain(..) {
+            follower.reached();
+        }
+    }
+}
+
+impl Drop for Due {
+    fn drop(&mut self) {
+        self.notify();
+    }
+}
+
 /// No value: what nobody waits for.
 const NONE: u64 = u64::MAX;
 
@@ -91,8 +110,8 @@ impl CpuTimeline {
         failures.insert(value, (value, error));
     }
 
-    /// Completes all commands up to this value.
-    pub fn advance(&self, value: u64) {
+    /// Completes all commands up to this value. Returns the followers that are to be notified.
+    pub fn advance(&self, value: u64) -> Due {
         self.value.store(value, Ordering::SeqCst);
         if self.wanted.load(Ordering::SeqCst) <= value {
             let guard = self.lock.lock();
@@ -101,19 +120,15 @@ impl CpuTimeline {
             // Who waits for a later value says so again.
             self.changed.notify_all();
         }
-        if self.followed.load(Ordering::SeqCst) <= value {
-            let followers = {
-                let mut list = self.followers.lock();
-                let due = list.extract_if(.., |(wanted, _)| *wanted <= value);
-                let due: SmallVec<[_; 2]> = due.collect();
-                let least = list.iter().map(|(wanted, _)| *wanted).min();
-                self.followed.store(least.unwrap_or(NONE), Ordering::SeqCst);
-                due
-            };
-            for (_, follower) in followers {
-                follower.reached();
-            }
+        if self.followed.load(Ordering::SeqCst) > value {
+            return Due::default();
         }
+        let mut list = self.followers.lock();
+        let due = list.extract_if(.., |(wanted, _)| *wanted <= value);
+        let due = Due(due.map(|(_, follower)| follower).collect());
+        let least = list.iter().map(|(wanted, _)| *wanted).min();
+        self.followed.store(least.unwrap_or(NONE), Ordering::SeqCst);
+        due
     }
 
     /// Calls the follower once a value is reached. Returns false if it is reached already.

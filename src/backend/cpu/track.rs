@@ -3,9 +3,9 @@
 
 use super::pool::{Pool, Task};
 use super::step::{Batch, Stop};
-use super::timeline::{CpuTimeline, Follower};
+use super::timeline::{CpuTimeline, Due, Follower};
 use crate::util::lock::rank;
-use crate::util::sync::Mutex;
+use crate::util::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -16,7 +16,14 @@ struct State {
     running: bool,
     /// The track is in the pool's list.
     listed: bool,
+    /// The point that the track follows.
+    follows: Option<Point>,
 }
+
+type Guard<'a> = MutexGuard<'a, State>;
+
+/// The address of a timeline, and a value.
+type Point = (usize, u64);
 
 /// See the module.
 pub struct Track {
@@ -47,18 +54,42 @@ impl Track {
         self.call();
     }
 
-    /// Makes a thread of the pool run the batches of the track.
+    /// Makes a thread of the pool run the batches of the track, once the first command need not wait.
     fn call(self: &Arc<Self>) {
-        {
+        loop {
             let mut state = self.state.lock();
-            if state.running || state.listed || state.batches.is_empty() {
+            if state.running || state.listed {
                 return;
             }
-            state.listed = true;
+            let Some(batch) = state.batches.front_mut() else {
+                return;
+            };
+            let Some((timeline, value)) = batch.unmet_wait() else {
+                state.listed = true;
+                break;
+            };
+            if self.follow(state, &timeline, value) {
+                return;
+            }
         }
         if !self.pool.run(Arc::clone(self) as Arc<dyn Task>) {
-            Arc::clone(self).serve();
+            drop(Arc::clone(self).serve());
         }
+    }
+
+    /// Follows a point that the first command waits for. Returns false if it has been reached meanwhile.
+    fn follow(self: &Arc<Self>, mut state: Guard, timeline: &Arc<CpuTimeline>, value: u64) -> bool {
+        let point = Some((Arc::as_ptr(timeline).addr(), value));
+        if state.follows == point {
+            return true;
+        }
+        state.follows = point;
+        drop(state);
+        let follows = timeline.follow(value, Arc::clone(self) as Arc<dyn Follower>);
+        if !follows {
+            self.state.lock().follows = None;
+        }
+        follows
     }
 
     /// Takes the first batch for the caller to run, unless its next command is beyond the limit. `runs`: the caller runs
@@ -77,34 +108,39 @@ impl Track {
     }
 
     /// Puts back a batch whose commands have not all run.
-    fn put_back(&self, batch: Batch) {
+    fn put_back(&self, batch: Batch) -> Guard<'_> {
         let mut state = self.state.lock();
         state.batches.push_front(batch);
         state.running = false;
+        state
     }
 
-    /// Runs commands with values up to `limit`, unless another thread runs some.
-    fn run(self: &Arc<Self>, limit: u64) {
-        let mut runs = false;
+    /// Runs commands with values up to `limit`, unless another thread runs some. Returns the followers
+    /// of the last one.
+    fn run(self: &Arc<Self>, limit: u64) -> Due {
+        let (mut runs, mut due) = (false, Due::default());
         while let Some(mut batch) = self.take(limit, runs) {
             runs = true;
-            match batch.run(limit, &self.pool, &self.timeline) {
+            match batch.run(limit, &self.pool, &self.timeline, &mut due) {
                 Stop::Done => {
                     let value = batch.last_value();
                     self.done.lock().push(batch);
-                    self.timeline.advance(value);
+                    due = self.timeline.advance(value);
                 }
-                Stop::Limit => return self.put_back(batch),
-                Stop::Wait(timeline, value) => {
+                Stop::Limit => {
                     self.put_back(batch);
-                    if timeline.follow(value, Arc::clone(self) as Arc<dyn Follower>) {
-                        return;
+                    break;
+                }
+                Stop::Wait(timeline, value) => {
+                    if self.follow(self.put_back(batch), &timeline, value) {
+                        break;
                     }
                     // It has been reached meanwhile.
                     runs = false;
                 }
             }
         }
+        due
     }
 
     /// Takes the batches that have completed.
@@ -119,21 +155,22 @@ impl Track {
 
 impl Task for Track {
     /// Runs all batches that can run, in a thread of the pool.
-    fn serve(self: Arc<Self>) {
+    fn serve(self: Arc<Self>) -> Due {
         self.state.lock().listed = false;
-        self.run(u64::MAX);
+        self.run(u64::MAX)
     }
 }
 
 impl Follower for Track {
     fn reached(self: Arc<Self>) {
+        self.state.lock().follows = None;
         self.call();
     }
 
     /// Runs batches up to a value, unless another thread runs batches already.
     fn help(self: Arc<Self>, value: u64) {
         if self.pool.takes_help() {
-            self.run(value);
+            drop(self.run(value));
         }
         self.call();
     }
@@ -319,5 +356,42 @@ mod tests {
         beside.track.submit(beside.batch(5));
         assert!(scene.wait(3));
         assert_eq!(*scene.notes.lock(), [1, 4, 5, 2, 3]);
+    }
+
+    /// A chain over two streams needs one thread: none for what waits, and who completes a command runs the one that
+    /// waited for it.
+    #[test]
+    fn a_chain_keeps_to_one_thread() {
+        let first = Scene::new(4);
+        let timeline = CpuTimeline::new();
+        let second = Scene {
+            pool: first.pool.clone(),
+            track: Track::new(&timeline, &first.pool),
+            timeline,
+            notes: first.notes.clone(),
+        };
+        let after = |mut batch: Batch, other: &Scene, value| {
+            batch.waits.push(StepWait {
+                step: 0,
+                timeline: other.timeline.clone(),
+                value,
+            });
+            batch
+        };
+        second.track.submit(after(second.batch(1), &first, 1));
+        assert_eq!(first.pool.threads(), 0);
+        // It comes last, and runs first.
+        let begin = first.batch(1);
+        for link in 2..=50 {
+            first
+                .track
+                .submit(after(first.batch(link), &second, link - 1));
+            second.track.submit(after(second.batch(link), &first, link));
+        }
+        first.track.state.lock().batches.push_front(begin);
+        first.track.call();
+        assert!(second.wait(50));
+        assert_eq!(first.notes.lock().len(), 100);
+        assert_eq!(first.pool.threads(), 1);
     }
 }
