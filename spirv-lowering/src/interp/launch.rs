@@ -107,7 +107,7 @@ pub struct Options {
     pub strict: bool,
     /// The seed of the arbitrary values of unknown bits.
     pub noise: u64,
-    /// Work-items of a sub-group.
+    /// Work-items of a sub-group. [`run`](super::run) gives kernels the size that they require.
     pub subgroup_size: u32,
     /// Bytes of local variables that passes added and the module does not declare.
     pub scratch: u64,

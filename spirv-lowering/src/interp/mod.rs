@@ -86,6 +86,10 @@ pub fn run(
         .functions
         .get(kernel.func)
         .ok_or_else(|| Error::invalid("a kernel without a function"))?;
+    let options = &Options {
+        subgroup_size: kernel.attributes.sub_group_size(options.subgroup_size),
+        ..options.clone()
+    };
     let mut machine = Machine::new(module, func, range, memory, options)?;
     machine.bind_kernel(kernel, args)?;
     group::dispatch_all(&mut machine)?;

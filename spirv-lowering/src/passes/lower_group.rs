@@ -48,7 +48,7 @@ pub fn uses(func: &Function) -> bool {
 }
 
 /// Returns the identity element of a group operation as bits of `ty`.
-fn identity(a: G, ty: Type) -> u64 {
+pub(super) fn identity(a: G, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let infinity = match ty {
         Type::F16 => 0x7c00,
@@ -72,13 +72,24 @@ fn identity(a: G, ty: Type) -> u64 {
 }
 
 /// Applies operation `a` to two values.
-fn combine(r: &mut Rewriter, a: G, x: Value, y: Value) -> Value {
+pub(super) fn combine(r: &mut Rewriter, a: G, x: Value, y: Value) -> Value {
     r.same(a.operation(), [x, y])
+}
+
+/// Returns true if the target has reductions and scans of the type, or reductions of clusters.
+pub(super) fn has_arithmetic(target: &Target, ty: Type, cluster: bool) -> bool {
+    let needed = if cluster {
+        subgroup::CLUSTERED
+    } else {
+        subgroup::ARITHMETIC
+    };
+    let plain = matches!(ty, Type::I32 | Type::F32) || target.subgroup_extended_types;
+    target.subgroup_ops & needed != 0 && plain && ty != Type::Bool
 }
 
 /// The lanes that a reduction or scan includes, as seen from one of them.
 #[derive(Clone, Copy)]
-enum Range {
+pub(super) enum Range {
     All,
     UpTo,
     Before,
@@ -163,18 +174,6 @@ impl Lower<'_> {
         }
     }
 
-    /// Returns true if the target has reductions and scans of the type that can be used.
-    fn native(&self, ty: Type, cluster: bool) -> bool {
-        let ops = self.target.subgroup_ops;
-        let needed = if cluster {
-            subgroup::CLUSTERED
-        } else {
-            subgroup::ARITHMETIC
-        };
-        let plain = matches!(ty, Type::I32 | Type::F32) || self.target.subgroup_extended_types;
-        ops & needed != 0 && plain && ty != Type::Bool
-    }
-
     /// Emits a reduction or scan over the active lanes of the sub-group.
     fn arith(&self, r: &mut Rewriter, a: G, x: Value, range: Range) -> Value {
         let ty = r.func.ty(x);
@@ -196,7 +195,7 @@ impl Lower<'_> {
             Range::Cluster(n) if n >= self.size() => return self.arith(r, a, x, Range::All),
             Range::Cluster(n) => (GroupOp::ClusteredReduce(a), Some(n)),
         };
-        if self.native(ty, cluster.is_some()) {
+        if has_arithmetic(self.target, ty, cluster.is_some()) {
             let mut args = vec![x];
             args.extend(cluster.map(|n| r.konst(Type::I32, n)));
             return r.op(Op::Group(op, Scope::SubGroup), args, ty);

@@ -25,6 +25,7 @@ pub mod lower_images;
 pub mod lower_local;
 pub mod lower_printf;
 pub mod lower_private;
+pub mod lower_subgroup_size;
 pub mod mem2reg;
 pub mod narrow_params;
 pub mod narrow_uses;

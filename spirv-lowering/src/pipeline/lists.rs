@@ -56,6 +56,14 @@ pub static SHARED: &[Step] = &[
 
 /// The passes from there to what Vulkan's SPIR-V can express.
 pub static VULKAN: &[Step] = &[
+    // From here on sub-groups are those of the device.
+    only_if(
+        needed("lower_subgroup_size", &[], |func, l| {
+            lower_subgroup_size::run(func, &l.kernel.attributes, l.target)?;
+            Ok(true)
+        }),
+        |_, l| l.collective && lower_subgroup_size::applies(&l.kernel.attributes, l.target),
+    ),
     needed("lower_images", &[Rule::NoImageAccess], |func, l| {
         l.images = lower_images::run(func, l.kernel, l.target)?;
         Ok(true)

@@ -140,6 +140,16 @@ struct Seen {
     printf: Vec<Record>,
 }
 
+/// Returns the target with sub-groups of at least the size that a kernel requires.
+fn for_kernel(target: &Target, case: &Case) -> Target {
+    let attributes = case.module.kernels.first().map(|k| &k.attributes);
+    let required = attributes.and_then(|a| a.required_sub_group_size);
+    Target {
+        subgroup_size: target.subgroup_size.max(required.unwrap_or(0)),
+        ..target.clone()
+    }
+}
+
 pub(super) fn run_options(target: &Target, strict: bool) -> RunOptions {
     RunOptions {
         steps: if strict { STEPS } else { STEPS * MORE },
@@ -400,6 +410,9 @@ fn prove_alone(case: &Case, original: &Seen, options: &RunOptions) -> Result<u32
 pub(super) struct Stages {
     /// The function after each pass, where it changed.
     pub functions: Vec<(String, Function)>,
+    /// The number of those in which sub-groups have the size that the kernel requires. In the
+    /// others they have the target's.
+    as_required: usize,
     pub interface: KernelInterface,
 }
 
@@ -413,10 +426,14 @@ pub(super) fn lower(
 ) -> Result<Stages, Difference> {
     let mut functions: Vec<(String, Function)> = Vec::new();
     let (mut last, mut structured) = (0, false);
+    let mut as_required = 0;
     let mut name_of_last = String::new();
     let mut dump = |name: &str, func: &Function| {
         name_of_last = name.to_owned();
         structured |= name == "structurize";
+        if name == "lower_subgroup_size" {
+            as_required = functions.len();
+        }
         if depth == Depth::Last {
             // What comes of one pass behind it is emitted in place of what it made.
             if !structured {
@@ -447,6 +464,7 @@ pub(super) fn lower(
     match result {
         Ok(lowered) => Ok(Stages {
             functions,
+            as_required,
             interface: lowered.interface,
         }),
         Err(error) => Err(Difference {
@@ -491,16 +509,26 @@ fn prove_lowered(
         Err(error) => return Err(wrong(&error.pass, error.what)),
     };
     let options = run_options(target, false);
+    let attributes = module.kernels.first().map(|k| &k.attributes);
+    let required = attributes.map_or(1, |a| a.sub_group_size(options.subgroup_size));
+    let as_required = RunOptions {
+        subgroup_size: required,
+        ..options.clone()
+    };
     let mut count = 0;
     let total = stages.functions.len();
     for (i, (pass, func)) in stages.functions.iter().enumerate() {
+        let options = match i < stages.as_required {
+            true => &as_required,
+            false => &options,
+        };
         let list = match i + 1 == total {
             true => manners(case, &stages.interface),
             false => vec![AS_IS],
         };
         for manner in list {
             count += 1;
-            let seen = run_function(case, func, &stages.interface, manner, &options);
+            let seen = run_function(case, func, &stages.interface, manner, options);
             if let Some(what) = compare(original, seen) {
                 let pass = match manner.guard {
                     true => "guard_range".to_owned(),
@@ -529,6 +557,7 @@ pub fn prove(case: &Case, which: u32, depth: Depth) -> Verdict {
         if which >> i & 1 == 0 {
             continue;
         }
+        let target = &for_kernel(target, case);
         let original = match run_module(case, &case.module, &run_options(target, true)) {
             Ok(seen) => seen,
             Err(error) => return Verdict::Discarded(error.to_string()),

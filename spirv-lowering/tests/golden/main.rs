@@ -28,7 +28,7 @@ use spirv_lowering::passes::quirks::unsigned_compares::Compares;
 use spirv_lowering::passes::{self, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
 use spirv_lowering::pipeline::pass::Step;
-use spirv_lowering::target::{Quirks, Target};
+use spirv_lowering::target::{subgroup, Quirks, Target};
 use std::path::{Path, PathBuf};
 
 /// The action of a folder of cases on a module.
@@ -51,6 +51,20 @@ fn unsigned_compares(func: &mut Function, of_negations: bool) -> Result<(), Lowe
         of_extended: !of_negations,
     };
     passes::quirks::unsigned_compares::run(func, which).map(|_| ())
+}
+
+/// Lowers sub-groups to those of eight, with some operations beside those that are needed.
+fn subgroup_size(module: &mut Module, func: FuncId, ops: u32) -> Result<(), String> {
+    let target = Target {
+        subgroup_ops: 0x1b | ops,
+        ..Target::lavapipe()
+    };
+    let attributes = &module.kernels.first().ok_or("no kernel")?.attributes;
+    if !passes::lower_subgroup_size::applies(attributes, &target) {
+        return Err("its sub-groups are the device's".to_owned());
+    }
+    let result = passes::lower_subgroup_size::run(&mut module.functions[func], attributes, &target);
+    result.map_err(|e| e.to_string())
 }
 
 fn passes(folder: &str) -> Option<Pass> {
@@ -114,6 +128,8 @@ fn passes(folder: &str) -> Option<Pass> {
             )
             .map_err(|e| e.to_string())
         }),
+        "lower_subgroup_size" => Pass::Module(|m, f| subgroup_size(m, f, subgroup::CLUSTERED)),
+        "lower_subgroup_size_plain" => Pass::Module(|m, f| subgroup_size(m, f, 0)),
         "lower_local" => Pass::Module(|m, f| local(m, f, &Target::lavapipe())),
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "lower_images" => Pass::Module(|m, f| images(m, f, &Target::full())),
@@ -303,7 +319,12 @@ const NOT_RUN: [&str; 4] = [
 ];
 
 /// Passes after which a function needs what a launch supplies, or several of them: it is not called by itself.
-const LAUNCHED: [&str; 2] = ["guard_range", "lower_printf"];
+const LAUNCHED: [&str; 4] = [
+    "guard_range",
+    "lower_printf",
+    "lower_subgroup_size",
+    "lower_subgroup_size_plain",
+];
 
 /// An input of a function.
 #[derive(Clone)]

@@ -17,6 +17,7 @@ mod flow;
 mod images;
 mod memory;
 mod pointers;
+mod sub_groups;
 mod sync;
 mod wide;
 
@@ -384,6 +385,11 @@ pub fn generate(seed: u64) -> Case {
     if !list.is_empty() {
         body.images(rng, &list);
     }
+    let mut attributes = KernelAttributes::default();
+    if let (Kind::Collective, Some(size)) = (kind, sub_groups::size(seed)) {
+        attributes.required_sub_group_size = size;
+        body.sub_groups(Rng::new(seed.rotate_left(16)));
+    }
     body.end();
     let mut func = body.finish();
     func.name = "k".to_owned();
@@ -393,7 +399,7 @@ pub fn generate(seed: u64) -> Case {
         name: "k".to_owned(),
         func: id,
         params,
-        attributes: KernelAttributes::default(),
+        attributes,
         contraction_off: false,
     });
     Case {
