@@ -38,8 +38,10 @@ pub struct Caps {
     pub max_clock_mhz: u32,
     /// Work-items of a sub-group, where a kernel does not ask for another size.
     pub subgroup_size: u32,
-    /// Sizes that a kernel can ask for, ascending.
+    /// Sizes that a kernel can require, ascending.
     pub subgroup_sizes: Vec<u32>,
+    /// The least of them that is not emulated.
+    pub least_subgroup: u32,
     /// VkSubgroupFeatureFlagBits that work in compute.
     pub subgroup_ops: u32,
     pub max_subgroups: u32,
@@ -76,6 +78,14 @@ pub struct Caps {
     pub semaphore_imports: Vec<SemaphoreHandle>,
     /// Handles by which its semaphores can be used by others.
     pub semaphore_exports: Vec<SemaphoreHandle>,
+}
+
+impl Caps {
+    /// Returns the size of the device's sub-groups in which a kernel with sub-groups of `size`
+    /// work-items runs.
+    pub fn hardware_subgroup(&self, size: u32) -> u32 {
+        size.max(self.least_subgroup)
+    }
 }
 
 /// The shared virtual memory that the device may have, as far as is known before the device is

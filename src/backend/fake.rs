@@ -95,6 +95,7 @@ impl FakeDevice {
             max_group_count: [1024; 3],
             subgroup_size: 8,
             subgroup_sizes: vec![8],
+            least_subgroup: 8,
             mem_base_align: 128,
             svm: SvmCaps {
                 coarse: true,

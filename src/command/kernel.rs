@@ -143,7 +143,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
                 }
             }
             if let Some(required) = limits.sub_groups {
-                if items.div_ceil(limits.subgroup as usize) != required as usize {
+                if items.div_ceil(limits.lanes as usize) != required as usize {
                     return err(
                         cl::CL_INVALID_WORK_GROUP_SIZE,
                         "the work-group has not the number of sub-groups that the kernel requires",

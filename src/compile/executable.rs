@@ -155,7 +155,9 @@ impl Executable {
                     "error: kernel {name} requires sub-groups of {required} work-items; the device has {sizes:?}\n"
                 )));
             }
-            names.push((info.name, required.unwrap_or(device.target().subgroup_size)));
+            let usual = device.target().subgroup_size;
+            let size = required.map_or(usual, |size| device.caps().hardware_subgroup(size));
+            names.push((info.name, size));
         }
         let lower_one = |name: &str, size: u32| {
             let target = Target {

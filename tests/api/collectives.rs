@@ -2,12 +2,13 @@
 //! atomic functions on floats (on `half`: `halves`), clocks, copies by work-groups.
 
 use super::buffers::Random;
+use super::sub_group_sizes;
 use pumice_tests::sys::*;
-use pumice_tests::{fails, info, info_value, ok, Setup};
+use pumice_tests::{fails, info_value, ok, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-fn has_subgroups(setup: &Setup) -> bool {
+pub fn has_subgroups(setup: &Setup) -> bool {
     let device = setup.device;
     info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0
 }
@@ -245,7 +246,7 @@ fn sub_group_barriers_and_local_memory() {
     }
 }
 
-fn sub_group_query(
+pub fn sub_group_query(
     kernel: cl_kernel,
     device: cl_device_id,
     param: cl_uint,
@@ -322,7 +323,6 @@ fn sub_group_queries() {
 /// cl_intel_required_subgroup_size.
 #[test]
 fn required_sub_group_sizes() {
-    const DEVICE_SUB_GROUP_SIZES: cl_uint = 0x4108;
     const KERNEL_SPILL_MEM_SIZE: cl_uint = 0x4109;
     const KERNEL_COMPILE_SUB_GROUP_SIZE: cl_uint = 0x410a;
     let setup = Setup::new();
@@ -334,11 +334,7 @@ fn required_sub_group_sizes() {
     if !has_subgroups(&setup) {
         return pumice_tests::left_out("the device has no sub-groups");
     }
-    let sizes = info!(clGetDeviceInfo(device), DEVICE_SUB_GROUP_SIZES);
-    let sizes: Vec<usize> = sizes
-        .chunks(size_of::<usize>())
-        .map(|bytes| usize::from_ne_bytes(bytes.try_into().expect("a size")))
-        .collect();
+    let sizes = sub_group_sizes::sizes(&setup);
     let source = |size: usize| {
         format!(
             "#ifndef cl_intel_required_subgroup_size

@@ -3,6 +3,7 @@
 
 use super::buffers::Random;
 use super::images::read_texels;
+use super::sub_group_sizes;
 use pumice_tests::sys::*;
 use pumice_tests::{create, Buffer, Setup};
 use std::fmt::Write;
@@ -31,8 +32,8 @@ fn sized(name: &str, size: usize) -> String {
     }
 }
 
-/// Returns the size of sub-groups of a kernel.
-fn subgroup_size(setup: &Setup) -> usize {
+/// Returns the size of sub-groups of a kernel, and the smallest size, each with the attribute that requires it.
+fn subgroup_sizes(setup: &Setup) -> [(usize, String); 2] {
     let kernel = setup.kernel_of(
         "kernel void size(global uint *out) { *out = get_max_sub_group_size(); }",
         "size",
@@ -40,7 +41,10 @@ fn subgroup_size(setup: &Setup) -> usize {
     let out = setup.buffer_of(&[0u32]);
     kernel.set_buffer(0, &out);
     setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
-    setup.read::<u32>(&out, 1)[0] as usize
+    let usual = setup.read::<u32>(&out, 1)[0] as usize;
+    let least = sub_group_sizes::sizes(setup)[0];
+    let attribute = format!("__attribute__((intel_reqd_sub_group_size({least})))");
+    [(usual, String::new()), (least, attribute)]
 }
 
 /// Element `k` of the work-item with local id `i` is number `i + k * size` of the block.
@@ -50,26 +54,26 @@ fn blocks_of_buffers() {
     if !has_block_io(&setup) {
         return pumice_tests::left_out("the device has no cl_intel_subgroups");
     }
-    let size = subgroup_size(&setup);
-    let mut random = Random(41);
-    for (suffix, ty, bytes, sizes) in BLOCKS {
-        for &n in sizes {
-            if n == 16 && bytes == 2 && std::env::var_os("PUMICE_LLVM_SPIRV").is_some() {
-                // llvm-spirv 15 ends there (docs/status.md).
-                continue;
-            }
-            let (vector, read) = (sized(ty, n), sized(suffix, n));
-            let half = ITEMS / 2 * n;
-            let program = setup.build(
+    for (size, required) in subgroup_sizes(&setup) {
+        let mut random = Random(41);
+        for (suffix, ty, bytes, sizes) in BLOCKS {
+            for &n in sizes {
+                if n == 16 && bytes == 2 && std::env::var_os("PUMICE_LLVM_SPIRV").is_some() {
+                    // llvm-spirv 15 ends there (docs/status.md).
+                    continue;
+                }
+                let (vector, read) = (sized(ty, n), sized(suffix, n));
+                let half = ITEMS / 2 * n;
+                let program = setup.build(
                 &format!(
-                    "kernel void of_global(global const {ty} *in, global {ty} *each, global {ty} *out) {{
+                    "{required} kernel void of_global(global const {ty} *in, global {ty} *each, global {ty} *out) {{
                         size_t first = (get_global_id(0) - get_sub_group_local_id()) * {n};
                         union {{ {vector} v; {ty} e[{n}]; }} u;
                         u.v = intel_sub_group_block_read{read}(in + first);
                         for (int k = 0; k < {n}; k++) each[get_global_id(0) * {n} + k] = u.e[k];
                         intel_sub_group_block_write{read}(out + first, u.v ^ ({ty})1);
                     }}
-                    kernel void of_local(global const {ty} *in, global {ty} *each, global {ty} *out) {{
+                    {required} kernel void of_local(global const {ty} *in, global {ty} *each, global {ty} *out) {{
                         local {ty} block[{half}], copy[{half}];
                         size_t part = get_group_id(0) * {half};
                         for (int i = get_local_id(0); i < {half}; i += get_local_size(0)) block[i] = in[part + i];
@@ -84,27 +88,28 @@ fn blocks_of_buffers() {
                     }}"
                 ),
             );
-            for name in ["of_global", "of_local"] {
-                let kernel = setup.kernel(&program, name);
-                let data = random.bytes(ITEMS * n * bytes);
-                let input = setup.buffer_of(&data);
-                let (each, out) = (setup.buffer(data.len()), setup.buffer(data.len()));
-                kernel
-                    .set_buffer(0, &input)
-                    .set_buffer(1, &each)
-                    .set_buffer(2, &out);
-                setup.run(&kernel, &[ITEMS], Some(&[ITEMS / 2]));
-                let element = |from: &[u8], at: usize| from[at * bytes..][..bytes].to_vec();
-                let got = setup.read::<u8>(&each, data.len());
-                for (place, item) in (0..ITEMS * n).map(|place| (place, place / n)) {
-                    let at = item / size * size * n + item % size + place % n * size;
-                    let (got, expected) = (element(&got, place), element(&data, at));
-                    assert_eq!(got, expected, "{name}, {read}: component {place}");
-                }
-                let written = setup.read::<u8>(&out, data.len());
-                for (at, (got, from)) in written.iter().zip(&data).enumerate() {
-                    let expected = from ^ u8::from(at % bytes == 0);
-                    assert_eq!(*got, expected, "{name}, {read}: byte {at}");
+                for name in ["of_global", "of_local"] {
+                    let kernel = setup.kernel(&program, name);
+                    let data = random.bytes(ITEMS * n * bytes);
+                    let input = setup.buffer_of(&data);
+                    let (each, out) = (setup.buffer(data.len()), setup.buffer(data.len()));
+                    kernel
+                        .set_buffer(0, &input)
+                        .set_buffer(1, &each)
+                        .set_buffer(2, &out);
+                    setup.run(&kernel, &[ITEMS], Some(&[ITEMS / 2]));
+                    let element = |from: &[u8], at: usize| from[at * bytes..][..bytes].to_vec();
+                    let got = setup.read::<u8>(&each, data.len());
+                    for (place, item) in (0..ITEMS * n).map(|place| (place, place / n)) {
+                        let at = item / size * size * n + item % size + place % n * size;
+                        let (got, expected) = (element(&got, place), element(&data, at));
+                        assert_eq!(got, expected, "{name}, {read}: component {place}");
+                    }
+                    let written = setup.read::<u8>(&out, data.len());
+                    for (at, (got, from)) in written.iter().zip(&data).enumerate() {
+                        let expected = from ^ u8::from(at % bytes == 0);
+                        assert_eq!(*got, expected, "{name}, {read}: byte {at}");
+                    }
                 }
             }
         }
@@ -163,76 +168,79 @@ fn blocks_of_images() {
     if !has_block_io(&setup) {
         return pumice_tests::left_out("the device has no cl_intel_subgroups");
     }
-    let size = subgroup_size(&setup);
-    let mut random = Random(43);
-    for (suffix, ty, bytes, sizes) in &BLOCKS[1..] {
-        let (bytes, mut source) = (*bytes, String::new());
-        let sizes: Vec<usize> = sizes.iter().copied().filter(|&n| n <= 8).collect();
-        for &n in &sizes {
-            let (vector, name) = (sized(ty, n), sized(suffix, n));
-            writeln!(
+    for (size, required) in subgroup_sizes(&setup) {
+        let mut random = Random(43);
+        for (suffix, ty, bytes, sizes) in &BLOCKS[1..] {
+            let (bytes, mut source) = (*bytes, String::new());
+            let sizes: Vec<usize> = sizes.iter().copied().filter(|&n| n <= 8).collect();
+            for &n in &sizes {
+                let (vector, name) = (sized(ty, n), sized(suffix, n));
+                writeln!(
                 source,
-                "kernel void read{n}(read_only image2d_t im, int2 at, global {ty} *each) {{
+                "{required} kernel void read{n}(read_only image2d_t im, int2 at, global {ty} *each) {{
                     union {{ {vector} v; {ty} e[{n}]; }} u;
                     u.v = intel_sub_group_block_read{name}(im, at);
                     for (int k = 0; k < {n}; k++) each[get_global_id(0) * {n} + k] = u.e[k];
                 }}
-                kernel void write{n}(write_only image2d_t im, int2 at, global const {ty} *each) {{
+                {required} kernel void write{n}(write_only image2d_t im, int2 at, global const {ty} *each) {{
                     union {{ {vector} v; {ty} e[{n}]; }} u;
                     for (int k = 0; k < {n}; k++) u.e[k] = each[get_global_id(0) * {n} + k];
                     intel_sub_group_block_write{name}(im, at, u.v);
                 }}"
             )
             .unwrap();
-        }
-        let program = setup.build(&source);
-        for format in FORMATS {
-            // A block, and some texels before and behind it.
-            let row = size * bytes + 16;
-            for &n in &sizes {
-                let data = random.bytes(row * ROWS);
-                let im = image(&setup, format, row, &data);
-                let what = |at: [i32; 2]| format!("{ty} {n}, {format:x?}, at {at:?}");
-                let kernel = setup.kernel(&program, &format!("read{n}"));
-                let each = setup.buffer(size * n * bytes);
-                // Reads may begin at any byte.
-                for at in [[0, 0], [8, 3], [5, 7], [-8, 18]] {
-                    if format.2 < 4 && at[0] < 0 {
-                        continue;
-                    }
-                    kernel.set_buffer(0, &im).set(1, at).set_buffer(2, &each);
-                    setup.run(&kernel, &[size], Some(&[size]));
-                    let got = setup.read::<u8>(&each, size * n * bytes);
-                    for (place, got) in got.iter().enumerate() {
-                        let (item, k, byte) = (place / bytes / n, place / bytes % n, place % bytes);
-                        let x = at[0] + (item * bytes + byte) as i32;
-                        let y = (at[1] + k as i32).min(ROWS as i32 - 1);
-                        // The texel is that of the edge, and the byte its.
-                        let (texel, part) = (x.div_euclid(4), x.rem_euclid(4));
-                        let last = row as i32 / 4 - 1;
-                        let x = texel.clamp(0, last) * 4 + part;
-                        let expected = data[y as usize * row + x as usize];
-                        assert_eq!(*got, expected, "{}: byte {place}", what(at));
-                    }
-                }
-                let kernel = setup.kernel(&program, &format!("write{n}"));
-                for at in [[0, 0], [8, 3], [4, 14]] {
-                    let values = random.bytes(size * n * bytes);
-                    let each = setup.buffer_of(&values);
+            }
+            let program = setup.build(&source);
+            for format in FORMATS {
+                // A block, and some texels before and behind it.
+                let row = size * bytes + 16;
+                for &n in &sizes {
+                    let data = random.bytes(row * ROWS);
                     let im = image(&setup, format, row, &data);
-                    kernel.set_buffer(0, &im).set(1, at).set_buffer(2, &each);
-                    setup.run(&kernel, &[size], Some(&[size]));
-                    let mut expected = data.clone();
-                    for (place, &value) in values.iter().enumerate() {
-                        let (item, k, byte) = (place / bytes / n, place / bytes % n, place % bytes);
-                        let (x, y) = (at[0] as usize + item * bytes + byte, at[1] as usize + k);
-                        if y < ROWS && x < row {
-                            expected[y * row + x] = value;
+                    let what = |at: [i32; 2]| format!("{ty} {n}, {format:x?}, at {at:?}");
+                    let kernel = setup.kernel(&program, &format!("read{n}"));
+                    let each = setup.buffer(size * n * bytes);
+                    // Reads may begin at any byte.
+                    for at in [[0, 0], [8, 3], [5, 7], [-8, 18]] {
+                        if format.2 < 4 && at[0] < 0 {
+                            continue;
+                        }
+                        kernel.set_buffer(0, &im).set(1, at).set_buffer(2, &each);
+                        setup.run(&kernel, &[size], Some(&[size]));
+                        let got = setup.read::<u8>(&each, size * n * bytes);
+                        for (place, got) in got.iter().enumerate() {
+                            let (item, k, byte) =
+                                (place / bytes / n, place / bytes % n, place % bytes);
+                            let x = at[0] + (item * bytes + byte) as i32;
+                            let y = (at[1] + k as i32).min(ROWS as i32 - 1);
+                            // The texel is that of the edge, and the byte its.
+                            let (texel, part) = (x.div_euclid(4), x.rem_euclid(4));
+                            let last = row as i32 / 4 - 1;
+                            let x = texel.clamp(0, last) * 4 + part;
+                            let expected = data[y as usize * row + x as usize];
+                            assert_eq!(*got, expected, "{}: byte {place}", what(at));
                         }
                     }
-                    let got: Vec<u8> =
-                        read_texels(&setup, &im, [row / format.2, ROWS, 1], format.2);
-                    assert!(got == expected, "{}", what(at));
+                    let kernel = setup.kernel(&program, &format!("write{n}"));
+                    for at in [[0, 0], [8, 3], [4, 14]] {
+                        let values = random.bytes(size * n * bytes);
+                        let each = setup.buffer_of(&values);
+                        let im = image(&setup, format, row, &data);
+                        kernel.set_buffer(0, &im).set(1, at).set_buffer(2, &each);
+                        setup.run(&kernel, &[size], Some(&[size]));
+                        let mut expected = data.clone();
+                        for (place, &value) in values.iter().enumerate() {
+                            let (item, k, byte) =
+                                (place / bytes / n, place / bytes % n, place % bytes);
+                            let (x, y) = (at[0] as usize + item * bytes + byte, at[1] as usize + k);
+                            if y < ROWS && x < row {
+                                expected[y * row + x] = value;
+                            }
+                        }
+                        let got: Vec<u8> =
+                            read_texels(&setup, &im, [row / format.2, ROWS, 1], format.2);
+                        assert!(got == expected, "{}", what(at));
+                    }
                 }
             }
         }
@@ -246,25 +254,25 @@ fn shuffles() {
     if !has_block_io(&setup) {
         return pumice_tests::left_out("the device has no cl_intel_subgroups");
     }
-    let size = subgroup_size(&setup);
-    let mut types = vec![
-        "int4", "uint3", "float16", "long", "uchar8", "short2", "char", "ushort",
-    ];
-    for (extension, ty) in [("cl_khr_fp16", "half"), ("cl_khr_fp64", "double")] {
-        if setup.has_extension(extension) {
-            types.push(ty);
+    for (size, required) in subgroup_sizes(&setup) {
+        let mut types = vec![
+            "int4", "uint3", "float16", "long", "uchar8", "short2", "char", "ushort",
+        ];
+        for (extension, ty) in [("cl_khr_fp16", "half"), ("cl_khr_fp64", "double")] {
+            if setup.has_extension(extension) {
+                types.push(ty);
+            }
         }
-    }
-    for ty in types {
-        let scalar = ty.trim_end_matches(|c: char| c.is_ascii_digit());
-        let last = match ty.len() > scalar.len() {
-            true => ".s1",
-            false => "",
-        };
-        let kernel = setup.kernel_of(
-            &format!(
-                "#pragma OPENCL EXTENSION cl_khr_fp16 : enable
-                kernel void f(global int *out) {{
+        for ty in types {
+            let scalar = ty.trim_end_matches(|c: char| c.is_ascii_digit());
+            let last = match ty.len() > scalar.len() {
+                true => ".s1",
+                false => "",
+            };
+            let kernel = setup.kernel_of(
+                &format!(
+                    "#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+                {required} kernel void f(global int *out) {{
                     uint i = get_sub_group_local_id(), n = get_max_sub_group_size();
                     {ty} a = ({ty})({scalar})i, b = ({ty})({scalar})(i + 64);
                     out += get_global_id(0) * 4;
@@ -273,23 +281,24 @@ fn shuffles() {
                     out[2] = (int)intel_sub_group_shuffle_down(a, b, i / 2 + 1){last};
                     out[3] = (int)intel_sub_group_shuffle_up(a, b, i / 2 + 1){last};
                 }}"
-            ),
-            "f",
-        );
-        let out = setup.buffer_of(&[0i32; ITEMS * 4]);
-        kernel.set_buffer(0, &out);
-        setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
-        for (item, got) in setup.read::<i32>(&out, ITEMS * 4).chunks(4).enumerate() {
-            let i = item % size;
-            let down = i + i / 2 + 1;
-            let up = i as i32 - (i as i32 / 2 + 1);
-            let expected = [
-                ((i * 3 + 1) % size) as i32,
-                (i ^ if i & 1 == 1 { 1 } else { 3 }) as i32,
-                (if down < size { down } else { down - size + 64 }) as i32,
-                if up >= 0 { up + 64 } else { up + size as i32 },
-            ];
-            assert_eq!(got, expected, "{ty}, item {item}");
+                ),
+                "f",
+            );
+            let out = setup.buffer_of(&[0i32; ITEMS * 4]);
+            kernel.set_buffer(0, &out);
+            setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
+            for (item, got) in setup.read::<i32>(&out, ITEMS * 4).chunks(4).enumerate() {
+                let i = item % size;
+                let down = i + i / 2 + 1;
+                let up = i as i32 - (i as i32 / 2 + 1);
+                let expected = [
+                    ((i * 3 + 1) % size) as i32,
+                    (i ^ if i & 1 == 1 { 1 } else { 3 }) as i32,
+                    (if down < size { down } else { down - size + 64 }) as i32,
+                    if up >= 0 { up + 64 } else { up + size as i32 },
+                ];
+                assert_eq!(got, expected, "{ty}, item {item}");
+            }
         }
     }
 }
@@ -300,11 +309,11 @@ fn collectives_of_small_integers() {
     if !has_block_io(&setup) {
         return pumice_tests::left_out("the device has no cl_intel_subgroups");
     }
-    let size = subgroup_size(&setup);
-    for ty in ["char", "uchar", "short", "ushort"] {
-        let kernel = setup.kernel_of(
-            &format!(
-                "kernel void f(global int *out) {{
+    for (size, required) in subgroup_sizes(&setup) {
+        for ty in ["char", "uchar", "short", "ushort"] {
+            let kernel = setup.kernel_of(
+                &format!(
+                    "{required} kernel void f(global int *out) {{
                     {ty} x = get_sub_group_local_id();
                     out += get_global_id(0) * 5;
                     out[0] = intel_sub_group_broadcast(x, 2);
@@ -313,21 +322,22 @@ fn collectives_of_small_integers() {
                     out[3] = intel_sub_group_scan_exclusive_add(({ty})1);
                     out[4] = intel_sub_group_reduce_add(x);
                 }}"
-            ),
-            "f",
-        );
-        let out = setup.buffer_of(&[0i32; ITEMS * 5]);
-        kernel.set_buffer(0, &out);
-        setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
-        let sum = size * (size - 1) / 2;
-        let sum = match ty {
-            "char" => sum as i8 as i32,
-            "uchar" => sum as u8 as i32,
-            _ => sum as i32,
-        };
-        for (item, got) in setup.read::<i32>(&out, ITEMS * 5).chunks(5).enumerate() {
-            let expected = [2, size as i32 - 1, 0, (item % size) as i32, sum];
-            assert_eq!(got, expected, "{ty}, item {item}");
+                ),
+                "f",
+            );
+            let out = setup.buffer_of(&[0i32; ITEMS * 5]);
+            kernel.set_buffer(0, &out);
+            setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
+            let sum = size * (size - 1) / 2;
+            let sum = match ty {
+                "char" => sum as i8 as i32,
+                "uchar" => sum as u8 as i32,
+                _ => sum as i32,
+            };
+            for (item, got) in setup.read::<i32>(&out, ITEMS * 5).chunks(5).enumerate() {
+                let expected = [2, size as i32 - 1, 0, (item % size) as i32, sum];
+                assert_eq!(got, expected, "{ty}, item {item}");
+            }
         }
     }
 }

@@ -71,6 +71,7 @@ mod semaphores;
 mod several_devices;
 mod shared_order;
 mod sub_devices;
+mod sub_group_sizes;
 mod surroundings;
 mod svm;
 mod threads;

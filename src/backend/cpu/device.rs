@@ -71,6 +71,7 @@ impl CpuDevice {
             max_clock_mhz: machine.clock_mhz,
             subgroup_size: lanes,
             subgroup_sizes: SUB_GROUP_SIZES.to_vec(),
+            least_subgroup: SUB_GROUP_SIZES[0],
             subgroup_ops: target.subgroup_ops,
             max_subgroups: MOST_ITEMS,
             independent_subgroups: false,

@@ -5,7 +5,7 @@ use super::driver;
 use super::features::Features;
 use super::handles::{MemoryImport, SemaphoreHandles};
 use super::properties::Properties;
-use super::subgroups::SubgroupControl;
+use super::subgroups::{self, SubgroupControl};
 use crate::backend::caps::{DeviceKind, SvmCaps};
 use crate::backend::image::{self, ImageLimits};
 use crate::backend::{machine, Caps};
@@ -90,7 +90,15 @@ pub fn of(info: &PhysicalDeviceInfo<'_>) -> Caps {
     let (v11, v12) = (&reported.v11, &reported.v12);
     let kind = conv::device_kind(properties.device_type);
     let host_addresses = quirks.has(Quirk::HostAddresses);
-    let (size_min, _) = reported.subgroup_sizes();
+    let hardware_sizes = match info.subgroups {
+        Some(control) => control.sizes(),
+        None => vec![v11.subgroup_size],
+    };
+    let subgroup_sizes = match target.has_subgroups() {
+        true => subgroups::with_emulated(&hardware_sizes),
+        false => hardware_sizes.clone(),
+    };
+    let least_of = |sizes: &[u32]| sizes.first().copied().unwrap_or(1).max(1);
     let compute_units = match (reported.compute_units, kind) {
         (Some(units), _) => units,
         (_, DeviceKind::Cpu) => crate::util::cores() as u32,
@@ -130,14 +138,12 @@ pub fn of(info: &PhysicalDeviceInfo<'_>) -> Caps {
         }
         .unwrap_or(machine::NOMINAL_CLOCK),
         subgroup_size: v11.subgroup_size,
-        subgroup_sizes: match info.subgroups {
-            Some(control) => control.sizes(),
-            None => vec![v11.subgroup_size],
-        },
+        least_subgroup: least_of(&hardware_sizes),
         subgroup_ops: target.subgroup_ops,
         max_subgroups: limits
             .max_compute_work_group_invocations
-            .div_ceil(size_min.max(1)),
+            .div_ceil(least_of(&subgroup_sizes)),
+        subgroup_sizes,
         independent_subgroups: quirks.has(Quirk::IndependentSubgroups),
         fp16: target.fp16.supported,
         fp64: target.fp64.supported,

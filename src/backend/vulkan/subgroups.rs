@@ -1,7 +1,21 @@
-//! Sizes of sub-groups, where a device has several (VK_EXT_subgroup_size_control, Vulkan 1.3).
+//! Sizes of sub-groups: those of the device, of which it may have several (VK_EXT_subgroup_size_control, Vulkan 1.3), and
+//! smaller ones, which the compiler emulates as parts of the smallest.
 //!
 //! Kernels are compiled for a size: the one that they require (`intel_reqd_sub_group_size`), or the usual one of the device.
 //! Left to itself the driver might choose another, so pipelines of kernels that use sub-groups, or require a size, ask for it.
+
+/// The smallest size that is emulated.
+const LEAST_EMULATED: u32 = 4;
+/// The largest size that is emulated, of which the compiler has ballots in one word.
+const LARGEST_EMULATED: u32 = 32;
+
+/// Returns the sizes that kernels may require on a device that has some sizes, both ascending.
+pub fn with_emulated(sizes: &[u32]) -> Vec<u32> {
+    let least = sizes.first().copied().unwrap_or(0);
+    let powers = (LEAST_EMULATED.ilog2()..=LARGEST_EMULATED.ilog2()).map(|power| 1 << power);
+    let smaller = powers.filter(|&size| size < least);
+    smaller.chain(sizes.iter().copied()).collect()
+}
 
 /// The sizes that a pipeline can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +48,7 @@ impl SubgroupControl {
         self.usual
     }
 
-    /// Returns CL_DEVICE_SUB_GROUP_SIZES_INTEL: the powers of two in the range, up to the 128 that
-    /// the compiler takes.
+    /// Returns the powers of two in the range, up to the 128 that the compiler takes.
     pub fn sizes(&self) -> Vec<u32> {
         let powers = (0..=7).map(|power| 1 << power);
         powers
@@ -51,13 +64,14 @@ impl SubgroupControl {
         uses_subgroups: bool,
     ) -> Option<(u32, u32)> {
         let usual = uses_subgroups.then_some(self.usual);
-        required.or(usual).map(|size| (size, self.most))
+        let size = required.map(|size| size.max(self.least)).or(usual);
+        size.map(|size| (size, self.most))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SubgroupControl;
+    use super::{with_emulated, SubgroupControl};
 
     #[test]
     fn sizes_of_devices() {
@@ -76,6 +90,16 @@ mod tests {
     }
 
     #[test]
+    fn smaller_sizes_are_emulated() {
+        assert_eq!(with_emulated(&[32]), [4, 8, 16, 32]);
+        assert_eq!(with_emulated(&[8, 16, 32]), [4, 8, 16, 32]);
+        assert_eq!(with_emulated(&[64, 128]), [4, 8, 16, 32, 64, 128]);
+        assert_eq!(with_emulated(&[128]), [4, 8, 16, 32, 128]);
+        assert_eq!(with_emulated(&[4]), [4]);
+        assert_eq!(with_emulated(&[1, 2, 4]), [1, 2, 4]);
+    }
+
+    #[test]
     fn pipelines_ask_for_what_kernels_require() {
         let control = SubgroupControl::new((8, 32), 16, 64).unwrap();
         assert_eq!(control.usual(), 16);
@@ -83,5 +107,7 @@ mod tests {
         assert_eq!(control.requested_size(None, true), Some((16, 64)));
         assert_eq!(control.requested_size(Some(8), true), Some((8, 64)));
         assert_eq!(control.requested_size(Some(32), false), Some((32, 64)));
+        // Emulated in the smallest.
+        assert_eq!(control.requested_size(Some(4), true), Some((8, 64)));
     }
 }

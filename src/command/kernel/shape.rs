@@ -15,7 +15,10 @@ pub(super) struct Limits {
     pub(super) max_group: u32,
     pub(super) max_items: [u32; 3],
     pub(super) max_groups: [u32; 3],
+    /// Work-items of the device's sub-groups.
     pub(super) subgroup: u32,
+    /// Work-items of the kernel's sub-groups, which may be parts of the device's.
+    pub(super) lanes: u32,
     pub(super) required: Option<[u32; 3]>,
     /// The number of sub-groups that the kernel requires.
     pub(super) sub_groups: Option<u32>,
@@ -49,6 +52,7 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     let caps = device.caps();
     let costly = kernel.code.costly();
     let attributes = &kernel.code.interface().attributes;
+    let lanes = attributes.sub_group_size(caps.subgroup_size);
     Limits {
         max_group: kernel
             .code
@@ -57,7 +61,8 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
             .max(1),
         max_items: caps.max_work_item_sizes.map(|n| n.max(1)),
         max_groups: caps.max_group_count.map(|n| n.max(1)),
-        subgroup: attributes.sub_group_size(caps.subgroup_size),
+        subgroup: caps.hardware_subgroup(lanes),
+        lanes,
         required: attributes.required_work_group_size,
         sub_groups: attributes.required_sub_groups,
         uniform: kernel.rules.uniform,
@@ -92,7 +97,7 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32
         return required;
     }
     if let Some(count) = limits.sub_groups {
-        let items = count.saturating_mul(limits.subgroup);
+        let items = count.saturating_mul(limits.lanes);
         return [items.clamp(1, limits.max_group), 1, 1];
     }
     let [gx, gy, gz] = global.map(|n| n.max(1));
@@ -186,6 +191,7 @@ pub(super) mod tests {
             max_items: [1024, 1024, 64],
             max_groups: [65535; 3],
             subgroup: 32,
+            lanes: 32,
             sub_groups: None,
             guarded: false,
             waits: false,

@@ -137,7 +137,7 @@ impl Enqueues {
                 code.max_work_group_size().min(caps.max_work_group_size)
             });
             long(at, block.number);
-            long(at + 8, pair(most, lanes));
+            long(at + 8, pair(most, caps.hardware_subgroup(lanes)));
             long(at + 16, lanes.into());
         }
         bytes

@@ -120,7 +120,7 @@ impl Kernel {
                 cl_ulong::from(interface.local_size) + set
             },
             CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE
-                => attributes.sub_group_size(caps.subgroup_size) as usize,
+                => caps.hardware_subgroup(attributes.sub_group_size(caps.subgroup_size)) as usize,
             CL_KERNEL_PRIVATE_MEM_SIZE => cl_ulong::from(interface.private_size),
             // Drivers say nothing of it: what cannot be in registers.
             CL_KERNEL_SPILL_MEM_SIZE_INTEL if on.device.features.subgroups

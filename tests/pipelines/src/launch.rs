@@ -7,6 +7,7 @@ use pumice_runtime::compile::native::Native;
 use pumice_runtime::compile::{builtin_library, to_bytes};
 use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
 use spirv_lowering::interp::NdRange;
+use spirv_lowering::target::Target;
 use spirv_lowering::testing::generate::{Case, CaseArg};
 use spirv_lowering::{Options, Program};
 use std::path::Path;
@@ -160,7 +161,17 @@ pub fn run(
         return Err("unsupported: images".to_owned());
     }
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let target = device.target();
+    let attributes = case.module.kernels.first().map(|k| &k.attributes);
+    let required = attributes.and_then(|a| a.required_sub_group_size);
+    let caps = device.caps();
+    if required.is_some_and(|size| !caps.subgroup_sizes.contains(&size)) {
+        return Err("unsupported: a size of sub-groups".to_owned());
+    }
+    let usual = device.target().subgroup_size;
+    let target = &Target {
+        subgroup_size: required.map_or(usual, |size| caps.hardware_subgroup(size)),
+        ..device.target().clone()
+    };
     let program = Program::from_module(case.module.clone());
     let globals = program.globals().map_err(|e| text(&e))?;
     // As exact as the interpreter.
