@@ -17,7 +17,7 @@ use crate::backend::{
 use crate::util::lock::{rank, Mutex};
 use spirv_lowering::device_queue::block_number;
 use spirv_lowering::error::LowerError;
-use spirv_lowering::interface::{KernelRole, ProgramGlobals};
+use spirv_lowering::interface::{KernelAttributes, KernelRole, ProgramGlobals};
 use spirv_lowering::native::Packing;
 use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
@@ -74,6 +74,26 @@ pub struct Executable {
     wide: OnceLock<Box<Executable>>,
     widening: Mutex<(), { rank::WIDE_KERNELS }>,
     objects: OnceLock<Vec<u8>>,
+}
+
+/// Returns the work-items of the device's sub-groups for which a kernel has to be lowered. Kernels
+/// may require smaller ones.
+///
+/// # Errors
+///
+/// Returns the size that the kernel requires, and those that the device has, if it is none of them.
+pub fn subgroup_size(device: &dyn Device, attributes: &KernelAttributes) -> Result<u32, String> {
+    let caps = device.caps();
+    let Some(required) = attributes.required_sub_group_size else {
+        return Ok(device.target().subgroup_size);
+    };
+    let sizes = &caps.subgroup_sizes;
+    match sizes.contains(&required) {
+        true => Ok(caps.hardware_subgroup(required)),
+        false => Err(format!(
+            "sub-groups of {required} work-items; the device has {sizes:?}"
+        )),
+    }
 }
 
 impl Drop for Executable {
@@ -145,19 +165,13 @@ impl Executable {
         let program = Program::link(&programs, &link).map_err(|e| failure(&e))?;
         let globals = program.globals().map_err(|e| failure(&e))?;
         let infos = program.kernels();
-        let sizes = &device.caps().subgroup_sizes;
         let mut names = Vec::with_capacity(infos.len());
         for info in infos {
-            let required = info.attributes.required_sub_group_size;
-            if let Some(required) = required.filter(|size| !sizes.contains(size)) {
-                let name = info.name;
-                return Err(BuildFailure(format!(
-                    "error: kernel {name} requires sub-groups of {required} work-items; the device has {sizes:?}\n"
-                )));
-            }
-            let usual = device.target().subgroup_size;
-            let size = required.map_or(usual, |size| device.caps().hardware_subgroup(size));
-            names.push((info.name, size));
+            let size = subgroup_size(device.as_ref(), &info.attributes);
+            let name = info.name;
+            let refused = |what| BuildFailure(format!("error: kernel {name} requires {what}\n"));
+            let size = size.map_err(refused)?;
+            names.push((name, size));
         }
         let lower_one = |name: &str, size: u32| {
             let target = Target {

@@ -3,6 +3,7 @@
 use pumice_runtime::backend::{
     self, staging, Device, MachineCode, Memory, Op, OrderRule, Placement, Slice, StreamDesc, Use,
 };
+use pumice_runtime::compile::executable::subgroup_size;
 use pumice_runtime::compile::native::Native;
 use pumice_runtime::compile::{builtin_library, to_bytes};
 use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
@@ -162,14 +163,9 @@ pub fn run(
     }
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let attributes = case.module.kernels.first().map(|k| &k.attributes);
-    let required = attributes.and_then(|a| a.required_sub_group_size);
-    let caps = device.caps();
-    if required.is_some_and(|size| !caps.subgroup_sizes.contains(&size)) {
-        return Err("unsupported: a size of sub-groups".to_owned());
-    }
-    let usual = device.target().subgroup_size;
+    let size = subgroup_size(device.as_ref(), attributes.ok_or("no kernel")?);
     let target = &Target {
-        subgroup_size: required.map_or(usual, |size| caps.hardware_subgroup(size)),
+        subgroup_size: size.map_err(|what| format!("unsupported: {what}"))?,
         ..device.target().clone()
     };
     let program = Program::from_module(case.module.clone());

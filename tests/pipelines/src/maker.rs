@@ -2,8 +2,10 @@
 //! module and says so on standard error, where the driver writes what it has to say of it before.
 
 use pumice_runtime::backend::{self, MachineCode};
+use pumice_runtime::compile::executable::subgroup_size;
 use pumice_runtime::compile::{builtin_library, to_words};
 use spirv_lowering::interface::ArgKind;
+use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Lowered, Options, Program, ReadOptions};
 use std::path::PathBuf;
 
@@ -40,7 +42,14 @@ pub fn run(modules: &[PathBuf]) -> Result<(), String> {
                 library: Some(library),
                 ..Options::default()
             };
-            let lowered = program.lower(&kernel.name, device.target(), &mut options);
+            let lowered = subgroup_size(device.as_ref(), &kernel.attributes).and_then(|size| {
+                let target = Target {
+                    subgroup_size: size,
+                    ..device.target().clone()
+                };
+                let lowered = program.lower(&kernel.name, &target, &mut options);
+                lowered.map_err(|error| error.to_string())
+            });
             let lowered = match lowered {
                 Ok(lowered) => lowered,
                 Err(error) => {
