@@ -152,6 +152,9 @@ pub struct Target {
     pub subgroup_size: u32,
     /// Subgroup operations take integers of 8, 16 and 64 bits and `half` (shaderSubgroupExtendedTypes).
     pub subgroup_extended_types: bool,
+    /// Shaders can ask that work-items which part meet again where the source has them meet
+    /// (shaderMaximalReconvergence).
+    pub maximal_reconvergence: bool,
     /// Shaders can read a clock of the device (shaderDeviceClock).
     pub clock_device: bool,
     /// Shaders can read a clock that the work-items of a sub-group share (shaderSubgroupClock).
@@ -210,6 +213,7 @@ impl Target {
             subgroup_ops: 0xff,
             subgroup_size: 32,
             subgroup_extended_types: true,
+            maximal_reconvergence: true,
             clock_device: true,
             clock_subgroup: true,
             quirks: Quirks::default(),

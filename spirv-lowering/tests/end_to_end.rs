@@ -6,7 +6,7 @@ mod left_out;
 
 use left_out::left_out;
 use pumice_spirv_tools::TargetEnv;
-use spirv::{MemoryAccess, Op};
+use spirv::{ExecutionMode, MemoryAccess, Op};
 use spirv_lowering::interface::{sampler, Access, ArgKind, ImageDim, Implicit, SamplerSource};
 use spirv_lowering::target::{Quirks, Target};
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
@@ -217,6 +217,32 @@ fn volatile_accesses_are_seen_by_others() {
             assert!(access.contains(wanted), "{kernel}: {access:?}");
         }
     }
+}
+
+/// Work-items that have parted meet again where the source has them meet, in kernels where that can be seen.
+#[test]
+fn kernels_with_barriers_reconverge() {
+    let Some(clang) = clang() else {
+        return left_out("no clang 20 or newer");
+    };
+    let mode = |target: &Target, file: &str, kernel: &str| {
+        let path = root().join("tests/kernels").join(file);
+        let input = compile(&clang, &path, true);
+        let program = Program::read(&input, &ReadOptions::default()).unwrap();
+        let words = lower(&program, kernel, target).words;
+        let mode = ExecutionMode::MaximallyReconvergesKHR as u32;
+        let instruction = 3 << 16 | Op::ExecutionMode as u32;
+        words
+            .windows(3)
+            .any(|at| at[0] == instruction && at[2] == mode)
+    };
+    let without = Target {
+        maximal_reconvergence: false,
+        ..Target::full()
+    };
+    assert!(mode(&Target::full(), "reduction.cl", "reduce_static"));
+    assert!(!mode(&without, "reduction.cl", "reduce_static"));
+    assert!(!mode(&Target::full(), "vector_add.cl", "vector_add"));
 }
 
 #[test]

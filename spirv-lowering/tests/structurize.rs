@@ -385,6 +385,8 @@ fn interpret(f: &Function, seed: u64, limit: usize) -> (Vec<u64>, bool) {
                 Op::ICmp(IntCond::Eq) => u64::from(a[0] == a[1]),
                 Op::ICmp(IntCond::Ult) => u64::from(a[0] < a[1]),
                 Op::And => a[0] & a[1],
+                Op::Or => a[0] | a[1],
+                Op::ISub => a[0].wrapping_sub(a[1]) & 0xffff_ffff,
                 Op::Select if a[0] != 0 => a[1],
                 Op::Select => a[2],
                 ref op => panic!("{op:?}"),

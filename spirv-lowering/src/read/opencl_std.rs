@@ -500,10 +500,9 @@ impl Body<'_, '_> {
         let ty = self.f.ty(x);
         match op {
             SatOp::UAdd => {
-                let sum = self.ins(Op::IAdd, &[x, y], ty);
-                let over = self.ins(Op::ICmp(IntCond::Ult), &[sum, x], Type::Bool);
-                let max = self.constant(ty, u64::MAX);
-                self.select(over, max, sum)
+                let room = self.ins(Op::Not, &[y], ty);
+                let low = self.ins(Op::UMin, &[x, room], ty);
+                self.ins(Op::IAdd, &[low, y], ty)
             }
             SatOp::USub => {
                 let low = self.ins(Op::UMin, &[x, y], ty);

@@ -151,7 +151,11 @@ impl Adapter {
                 Unusable::old(format!("vkEnumerateDeviceExtensionProperties: {error:?}"))
             })?;
         let old = api < vk::API_VERSION_1_3;
-        let extensions = Extensions::offered(&list, old);
+        let mut extensions = Extensions::offered(&list, old);
+        // The layer's validator of SPIR-V knows it from the SDK of 1.3.280.
+        extensions.maximal_reconvergence &= instance
+            .layer
+            .is_none_or(|layer| layer >= vk::make_api_version(0, 1, 3, 280));
         let features = Features::offered(vk_instance, raw, api, &extensions).wanted();
         if let Some(name) = features.missing() {
             return Err(Unusable::old(format!("it lacks {name}")));

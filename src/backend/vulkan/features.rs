@@ -17,6 +17,7 @@ pub struct Extensions {
     pub atomic_float: bool,
     pub atomic_float2: bool,
     pub shader_clock: bool,
+    pub maximal_reconvergence: bool,
     pub workgroup_explicit_layout: bool,
     pub memory_budget: bool,
     /// With VK_KHR_map_memory2, which it needs.
@@ -50,6 +51,7 @@ impl Extensions {
             atomic_float: has(list, ext::shader_atomic_float::NAME),
             atomic_float2: has(list, ext::shader_atomic_float2::NAME),
             shader_clock: has(list, khr::shader_clock::NAME),
+            maximal_reconvergence: has(list, khr::shader_maximal_reconvergence::NAME),
             workgroup_explicit_layout: has(list, khr::workgroup_memory_explicit_layout::NAME),
             memory_budget: has(list, ext::memory_budget::NAME),
             map_memory_placed: has(list, ext::map_memory_placed::NAME)
@@ -76,6 +78,10 @@ impl Extensions {
             (self.atomic_float, ext::shader_atomic_float::NAME),
             (self.atomic_float2, ext::shader_atomic_float2::NAME),
             (self.shader_clock, khr::shader_clock::NAME),
+            (
+                self.maximal_reconvergence,
+                khr::shader_maximal_reconvergence::NAME,
+            ),
             (
                 self.workgroup_explicit_layout,
                 khr::workgroup_memory_explicit_layout::NAME,
@@ -110,6 +116,7 @@ pub struct Features {
     pub(super) atomic_float: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
     pub(super) atomic_float2: vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT<'static>,
     pub(super) clock: vk::PhysicalDeviceShaderClockFeaturesKHR<'static>,
+    pub(super) reconvergence: vk::PhysicalDeviceShaderMaximalReconvergenceFeaturesKHR<'static>,
     pub(super) workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
     pub(super) map_placed: vk::PhysicalDeviceMapMemoryPlacedFeaturesEXT<'static>,
     pub(super) fault: vk::PhysicalDeviceFaultFeaturesEXT<'static>,
@@ -146,6 +153,9 @@ impl Features {
         if ext.shader_clock {
             base = base.push_next(&mut self.clock);
         }
+        if ext.maximal_reconvergence {
+            base = base.push_next(&mut self.reconvergence);
+        }
         if ext.atomic_float2 {
             base = base.push_next(&mut self.atomic_float2);
         }
@@ -169,6 +179,7 @@ impl Features {
         self.atomic_float.p_next = std::ptr::null_mut();
         self.atomic_float2.p_next = std::ptr::null_mut();
         self.clock.p_next = std::ptr::null_mut();
+        self.reconvergence.p_next = std::ptr::null_mut();
         self.workgroup.p_next = std::ptr::null_mut();
         self.map_placed.p_next = std::ptr::null_mut();
         self.fault.p_next = std::ptr::null_mut();
@@ -253,6 +264,8 @@ impl Features {
         let (a, w) = (&self.clock, &mut want.clock);
         w.shader_device_clock = a.shader_device_clock;
         w.shader_subgroup_clock = a.shader_subgroup_clock;
+        want.reconvergence.shader_maximal_reconvergence =
+            self.reconvergence.shader_maximal_reconvergence;
         let (a, w) = (&self.atomic_float2, &mut want.atomic_float2);
         w.shader_buffer_float32_atomic_min_max = a.shader_buffer_float32_atomic_min_max;
         w.shader_shared_float32_atomic_min_max = a.shader_shared_float32_atomic_min_max;

@@ -21,6 +21,8 @@ pub struct Instance {
     /// The instance.
     pub raw: ash::Instance,
     messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
+    /// The version of Vulkan that the validation layer knows, where it is on. It refuses what is newer.
+    pub layer: Option<u32>,
     /// The loader; also keeps libvulkan loaded.
     pub entry: ash::Entry,
 }
@@ -65,12 +67,14 @@ unsafe extern "system" fn on_message(
     vk::FALSE
 }
 
-fn layer_present(entry: &ash::Entry) -> bool {
+/// Returns the version of Vulkan that the validation layer knows. Returns `None` if it is not installed.
+fn layer_version(entry: &ash::Entry) -> Option<u32> {
     // SAFETY: the entry points were loaded from libvulkan.
     unsafe { entry.enumerate_instance_layer_properties() }
         .unwrap_or_default()
         .iter()
-        .any(|layer| layer.layer_name_as_c_str() == Ok(VALIDATION_LAYER))
+        .find(|layer| layer.layer_name_as_c_str() == Ok(VALIDATION_LAYER))
+        .map(|layer| layer.spec_version)
 }
 
 fn layer_extension(entry: &ash::Entry, name: &CStr) -> bool {
@@ -97,14 +101,14 @@ impl Instance {
                 "the Vulkan loader is older than 1.1".to_owned(),
             ));
         }
-        let mut validation = validation;
-        if validation && !layer_present(&entry) {
+        let layer = validation.then(|| layer_version(&entry)).flatten();
+        if validation && layer.is_none() {
             crate::log!(
                 Warn,
                 "PUMICE_VALIDATION is set but VK_LAYER_KHRONOS_validation is not installed"
             );
-            validation = false;
         }
+        let validation = layer.is_some();
         let application = vk::ApplicationInfo::default()
             .application_name(c"pumice")
             .engine_name(c"pumice")
@@ -155,6 +159,7 @@ impl Instance {
         Ok(Self {
             raw,
             messenger,
+            layer,
             entry,
         })
     }

@@ -143,6 +143,7 @@ pub fn of(
         subgroup_ops: reported.subgroup_ops(),
         subgroup_size,
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
+        maximal_reconvergence: on(features.reconvergence.shader_maximal_reconvergence),
         clock_device: on(features.clock.shader_device_clock),
         clock_subgroup: on(features.clock.shader_subgroup_clock),
         quirks: spirv_lowering::target::Quirks {

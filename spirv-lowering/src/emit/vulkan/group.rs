@@ -88,6 +88,7 @@ impl Emitter<'_> {
                 .ok_or_else(|| LowerError::internal("too few operands"))
         };
         let scope = self.w.u32(VkScope::Subgroup as u32);
+        self.w.converge();
         self.w.cap(Capability::GroupNonUniform);
         let (cap, spelling, operands) = match op {
             GroupOp::Elect => (

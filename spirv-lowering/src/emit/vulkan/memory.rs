@@ -490,6 +490,7 @@ impl Emitter<'_> {
                 let bits = fence_bits(order, fences);
                 let operands = [self.w.u32(exec as u32), self.scope(mem), self.w.u32(bits)];
                 push(&mut self.code, S::ControlBarrier, &operands);
+                self.w.converge();
                 Ok(())
             }
             Op::Fence { mem, order, fences } => {

@@ -42,6 +42,7 @@ pub struct Writer {
     unique: FxHashMap<(u32, Vec<u32>), Id>,
     builtins: FxHashMap<u32, Id>,
     floats: [bool; 3],
+    converges: bool,
 }
 
 impl Writer {
@@ -57,6 +58,7 @@ impl Writer {
             unique: FxHashMap::default(),
             builtins: FxHashMap::default(),
             floats: [false; 3],
+            converges: false,
         };
         for cap in [
             Capability::Shader,
@@ -396,6 +398,11 @@ impl Writer {
         }
     }
 
+    /// Notes that work-items which have parted must meet again where the source has them meet.
+    pub fn converge(&mut self) {
+        self.converges = true;
+    }
+
     /// Assembles the module.
     pub fn finish(
         mut self,
@@ -417,6 +424,11 @@ impl Writer {
                 size[2],
             ],
         );
+        if self.converges && target.maximal_reconvergence {
+            self.extension("SPV_KHR_maximal_reconvergence");
+            let mode = ExecutionMode::MaximallyReconvergesKHR as u32;
+            push(&mut modes, Op::ExecutionMode, &[main, mode]);
+        }
         let caps: [(FloatCaps, u32); 3] = [(target.fp16, 16), (target.fp32, 32), (target.fp64, 64)];
         for ((float, bits), used) in caps.into_iter().zip(self.floats) {
             if !used {

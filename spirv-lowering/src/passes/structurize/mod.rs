@@ -4,7 +4,7 @@
 //! are); where structure lacks a path, a selector parameter carries the choice through a dispatch (see `flow`).
 //!
 //! # Steps
-//! 1. Returns are unified into one bare block; the graph is made reducible.
+//! 1. Each target of a switch gets one label. Returns are unified into one bare block; the graph is made reducible.
 //! 2. Loops become canonical, inner ones first: a preheader; a header that does nothing but enter the body; one
 //!    latch, the continue target, that does nothing but jump back; one merge block. A loop with several exit targets
 //!    first takes in those exit blocks that lead to a common place anyway (the `found = 1; break;` of a source
@@ -26,6 +26,7 @@
 mod loops;
 mod make_reducible;
 mod regions;
+mod switches;
 
 use loops::Loops;
 use regions::Regions;
@@ -35,9 +36,7 @@ use crate::edit::repair_ssa;
 use crate::error::Result;
 use crate::ir::entity::{Block, SecondaryMap};
 use crate::ir::function::{Edge, Function, Merge, Structure, Terminator, Values};
-use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
-use rustc_hash::FxHashSet;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Result<()> {
@@ -47,7 +46,7 @@ pub fn run(func: &mut Function) -> Result<()> {
     };
     drop_unreachable(func);
     let entry = fresh_entry(func, entry);
-    narrow_switches(func);
+    switches::run(func);
 
     let mut edit = Edit::new(func, entry);
     for block in edit.func.layout.clone() {
@@ -97,58 +96,6 @@ fn fresh_entry(func: &mut Function, old: Block) -> Block {
     func.layout.pop();
     func.layout.insert(0, new);
     new
-}
-
-/// Converts switches on other integers to 32 bits, and a switch with one case to a branch.
-fn narrow_switches(func: &mut Function) {
-    for block in func.layout.clone() {
-        let Terminator::Switch(value, cases, default) = func.blocks[block].term.clone() else {
-            continue;
-        };
-        let ty = func.ty(value);
-        if let [(bits, target)] = cases.as_slice() {
-            let constant = func.append_const(block, ty, *bits);
-            let cond = func.append1(block, Op::ICmp(IntCond::Eq), [value, constant], Type::Bool);
-            func.blocks[block].term = Terminator::Branch(cond, target.clone(), default);
-            continue;
-        }
-        match ty {
-            Type::I8 | Type::I16 => {
-                let wide = func.append1(block, Op::ZExt, [value], Type::I32);
-                func.blocks[block].term = Terminator::Switch(wide, cases, default);
-            }
-            Type::I64 => {
-                // A 32-bit value that no case has stands for all that does not fit.
-                let fits = |bits: u64| bits as i64 == i64::from(bits as i32);
-                let (small, large): (Vec<_>, Vec<_>) =
-                    cases.into_iter().partition(|&(bits, _)| fits(bits));
-                let taken: FxHashSet<u32> = small.iter().map(|&(bits, _)| bits as u32).collect();
-                let Some(free) = (0..=u32::MAX).rev().find(|v| !taken.contains(v)) else {
-                    continue;
-                };
-                let mut at = block;
-                for (bits, target) in large {
-                    let next = func.add_block();
-                    let constant = func.append_const(at, ty, bits);
-                    let cond =
-                        func.append1(at, Op::ICmp(IntCond::Eq), [value, constant], Type::Bool);
-                    func.blocks[at].term = Terminator::Branch(cond, target, Edge::new(next));
-                    at = next;
-                }
-                let low = func.append1(at, Op::Trunc, [value], Type::I32);
-                let back = func.append1(at, Op::SExt, [low], Type::I64);
-                let same = func.append1(at, Op::ICmp(IntCond::Eq), [back, value], Type::Bool);
-                let other = func.append_const(at, Type::I32, free.into());
-                let narrow = func.append1(at, Op::Select, [same, low, other], Type::I32);
-                let cases = small
-                    .into_iter()
-                    .map(|(bits, t)| (bits & 0xffff_ffff, t))
-                    .collect();
-                func.blocks[at].term = Terminator::Switch(narrow, cases, default);
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Makes all returns jumps to one block with nothing but a return.
