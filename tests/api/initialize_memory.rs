@@ -211,7 +211,7 @@ fn from_binary(setup: &Setup, made: &Program) -> Program {
         &mut from,
         null_mut()
     )));
-    setup.build_made(&program);
+    program.build();
     program
 }
 

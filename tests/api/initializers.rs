@@ -160,7 +160,7 @@ fn binaries() {
         &mut pointer,
         null_mut()
     )));
-    setup.build_made(&again);
+    again.build();
     assert_eq!(presence(&again), (1, 1));
     assert_eq!(look(&setup, &again), [5, 1, 4, 50]);
     let log = protocol(&setup, &again);

@@ -171,14 +171,7 @@ fn wrong_creation_and_builds() {
         clBuildProgram(program.0, 0, null(), null(), None, null_mut())
     );
     drop(kernel);
-    ok!(clBuildProgram(
-        program.0,
-        0,
-        null(),
-        null(),
-        None,
-        null_mut()
-    ));
+    program.build();
 }
 
 extern "C" fn built(_: cl_program, _: *mut c_void) {}
@@ -255,14 +248,7 @@ fn sources_in_pieces() {
         pointers.as_mut_ptr(),
         lengths.as_ptr()
     )));
-    ok!(clBuildProgram(
-        program.0,
-        0,
-        null(),
-        null(),
-        None,
-        null_mut()
-    ));
+    program.build();
     check_add(&setup, &program, 6);
 }
 

@@ -84,7 +84,7 @@ fn inner() {
         "read binary" => {
             let bytes = std::fs::read(file.expect("a file")).expect("the file");
             let program = load(&setup, &bytes).map_err(code_name).expect("it loads");
-            setup.build_made(&program);
+            program.build();
             check_add(&setup, &program);
             // Work-groups of one work-item, and such as fill no vector.
             for local in [1, 5] {
@@ -102,7 +102,7 @@ fn inner() {
                 module.as_ptr().cast(),
                 module.len()
             )));
-            setup.build_made(&program);
+            program.build();
             check_add(&setup, &program);
         }
         _ => leave(&mode, &setup),

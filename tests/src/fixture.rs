@@ -31,6 +31,14 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 // SAFETY: an address; the tests do not follow it.
 unsafe impl Plain for *mut c_void {}
 
+impl Program {
+    /// Builds the program for all its devices, without options.
+    #[track_caller]
+    pub fn build(&self) {
+        ok!(clBuildProgram(self.0, 0, null(), null(), None, null_mut()));
+    }
+}
+
 /// User data for callbacks that only look at the number.
 pub fn user_data(number: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(number)
@@ -301,19 +309,6 @@ impl Setup {
     pub fn build(&self, source: &str) -> Program {
         self.try_build(source, "")
             .unwrap_or_else(|log| panic!("build failed: {log}\n{source}"))
-    }
-
-    /// Builds a program that was made of a binary or a module, without options.
-    #[track_caller]
-    pub fn build_made(&self, program: &Program) {
-        ok!(clBuildProgram(
-            program.0,
-            1,
-            &self.device,
-            null(),
-            None,
-            null_mut()
-        ));
     }
 
     /// The log of the last build.

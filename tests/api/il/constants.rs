@@ -3,7 +3,6 @@
 use super::{build, create, run_program, Data, Il};
 use opencl_sys::*;
 use pumice_tests::*;
-use std::ptr::{null, null_mut};
 
 /// OpSpecConstantOp of every instruction that kernels may use there.
 #[test]
@@ -176,14 +175,7 @@ fn narrow_types() {
         ))
     };
     let run = || {
-        ok!(clBuildProgram(
-            program.0,
-            0,
-            null(),
-            null(),
-            None,
-            null_mut()
-        ));
+        program.build();
         run_program(&setup, &program, &Data::new(), 1)
     };
     let out = run();
@@ -239,14 +231,7 @@ fn lengths() {
             4,
             (&raw const n).cast()
         ));
-        ok!(clBuildProgram(
-            program.0,
-            0,
-            null(),
-            null(),
-            None,
-            null_mut()
-        ));
+        program.build();
         let out = run_program(&setup, &program, &Data::new(), 1);
         let got: [u32; 3] = std::array::from_fn(|i| out.one(i));
         assert_eq!(got, [n * 4, 5, 6]);

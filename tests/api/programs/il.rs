@@ -32,14 +32,7 @@ fn il_programs() {
         clSetProgramSpecializationConstant(program.0, 7, 4, null())
     );
     let run = || {
-        ok!(clBuildProgram(
-            program.0,
-            0,
-            null(),
-            null(),
-            None,
-            null_mut()
-        ));
+        program.build();
         let kernel = setup.kernel(&program, "store");
         let buffer = setup.buffer(4);
         kernel.set_buffer(0, &buffer);
@@ -65,14 +58,7 @@ fn il_programs() {
             words.as_ptr().cast(),
             words.len()
         )));
-        ok!(clBuildProgram(
-            program.0,
-            0,
-            null(),
-            null(),
-            None,
-            null_mut()
-        ));
+        program.build();
         setup.kernel(&program, "store");
     }
     // Cut or damaged modules are refused when they are given or when they are built, never a crash.
@@ -137,14 +123,7 @@ fn untyped_pointers() {
         words.as_ptr().cast(),
         words.len() * 4
     )));
-    ok!(clBuildProgram(
-        program.0,
-        0,
-        null(),
-        null(),
-        None,
-        null_mut()
-    ));
+    program.build();
     let kernel = setup.kernel(&program, "f");
     let buffer = setup.buffer_of(&[0u32, 41]);
     kernel.set_buffer(0, &buffer);

@@ -198,7 +198,7 @@ fn binaries_make_the_round_trip() {
     let (program, status, code) = load(&binary);
     assert_eq!((status, code), (CL_SUCCESS, CL_SUCCESS));
     let program = Program(program);
-    setup.build_made(&program);
+    program.build();
     check_add(&setup, &program, 6);
     assert_eq!(binary_of(&program), binary);
     // Damaged ones are refused: cut, empty, and with any byte changed.

@@ -177,14 +177,7 @@ fn binaries_of_several_devices_load_again() {
             statuses.as_mut_ptr()
         )));
         assert!(statuses.iter().all(|status| *status == CL_SUCCESS));
-        ok!(clBuildProgram(
-            loaded.0,
-            0,
-            null(),
-            null(),
-            None,
-            null_mut()
-        ));
+        loaded.build();
         let kernel = pair.kernel(&loaded, "add");
         let buffer = pair.buffer(CL_MEM_COPY_HOST_PTR, 4, [1u32, 2, 3, 4].as_mut_ptr());
         kernel.set_buffer(0, &buffer).set(1, 10u32);
