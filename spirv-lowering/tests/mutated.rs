@@ -11,8 +11,9 @@ use spirv_lowering::testing::rng::Rng;
 
 type Pass = (&'static str, fn(&mut Function) -> bool);
 
-const PASSES: [Pass; 8] = [
+const PASSES: [Pass; 9] = [
     ("separate_loops", passes::separate_loops::run),
+    ("unroll_loops", passes::unroll_loops::run),
     ("simplify_cfg", passes::simplify_cfg::run),
     ("const_fold", passes::const_fold::run),
     ("sroa", passes::sroa::run),

@@ -36,6 +36,7 @@ pub mod share_calls;
 pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
+pub mod unroll_loops;
 pub mod wide_range;
 pub mod zero_memory;
 

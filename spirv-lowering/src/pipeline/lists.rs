@@ -42,6 +42,8 @@ pub static SHARED: &[Step] = &[
         },
     ),
     CleanUp,
+    optional("unroll_loops", |func, _| Ok(unroll_loops::run(func))),
+    CleanUp,
     needed("arg_access", &[], |func, l| {
         l.access = arg_access::analyse(func);
         l.indirect |= l.access.indirect;

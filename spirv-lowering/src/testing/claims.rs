@@ -45,12 +45,13 @@ fn cleaned(module: &Module) -> Module {
 
 /// Returns true for a pass before `arg_access`, which needs the parameters of the kernel.
 fn has_parameters(pass: &str) -> bool {
-    const OTHERS: [&str; 5] = [
+    const OTHERS: [&str; 6] = [
         "inline",
         "separate_loops",
         "compact",
         "fold_zero_loads",
         "lower_generic_ptr",
+        "unroll_loops",
     ];
     OTHERS.contains(&pass) || passes::CLEAN_UP.iter().any(|clean| clean.name == pass)
 }

@@ -315,11 +315,15 @@ fn fingerprint(func: &Function) -> u64 {
 type OnFunction = fn(&mut Function) -> bool;
 
 /// The passes on functions of kernel IR, besides those of the clean-up.
-const ALONE: [(&str, OnFunction); 4] = [
+const ALONE: [(&str, OnFunction); 5] = [
     ("clean", passes::clean),
     ("separate_loops", |f| {
         passes::clean(f);
         passes::separate_loops::run(f)
+    }),
+    ("unroll_loops", |f| {
+        passes::clean(f);
+        passes::unroll_loops::run(f)
     }),
     ("expand_memcopy", |f| passes::expand_memcopy::run(f).is_ok()),
     ("structurize", |f| {

@@ -82,6 +82,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "separate_loops" => Pass::Function(passes::separate_loops::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
+        "unroll_loops" => Pass::Function(passes::unroll_loops::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
         "absolute_differences" => {

@@ -533,6 +533,9 @@ impl<'g> Body<'g> {
         if self.gen.wide && self.one_in(5) {
             return self.wide(nest);
         }
+        if nest && self.gen.arrays && self.one_in(6) {
+            return self.array_loop();
+        }
         match self.below(31) {
             0..=5 => self.assign(),
             6..=8 => self.store_somewhere(),

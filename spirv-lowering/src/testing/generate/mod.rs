@@ -11,6 +11,7 @@
 //! are made of those.
 
 mod addresses;
+mod arrays;
 mod body;
 mod expr;
 mod flow;
@@ -141,6 +142,8 @@ struct Gen {
     sharable: bool,
     /// Set if there are statements of `wide`.
     wide: bool,
+    /// Set if there are statements of `arrays`.
+    arrays: bool,
 }
 
 fn param(kind: ParamKind, address: AddressQualifier) -> KernelParam {
@@ -296,6 +299,7 @@ pub fn generate(seed: u64) -> Case {
         items: 0,
         sharable: false,
         wide: wide::has_these(seed),
+        arrays: arrays::has_these(seed),
     };
     g.sharable = g.rng.one_in(4);
     let range = g.range();

@@ -125,7 +125,7 @@ impl Body<'_> {
         self.know(total, sum_ty, false);
     }
 
-    fn know(&mut self, value: Value, ty: Type, uniform: bool) {
+    pub fn know(&mut self, value: Value, ty: Type, uniform: bool) {
         self.known.push(KnownValue { value, ty, uniform });
     }
 
