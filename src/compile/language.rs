@@ -82,6 +82,21 @@ impl Language {
         text
     }
 
+    /// Returns bytes that differ for languages whose arguments for clang differ in any version.
+    pub fn identity(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4096);
+        bytes.extend(self.opencl_version.to_le_bytes());
+        bytes.push(u8::from(self.images));
+        for names in [&self.extensions, &self.features] {
+            for name in names {
+                bytes.extend(name.as_bytes());
+                bytes.push(b' ');
+            }
+            bytes.push(b'\n');
+        }
+        bytes
+    }
+
     /// Returns macro options (`-D`, `-U`) for macros that clang does not define by itself, or
     /// defines wrongly.
     pub fn macros(&self, std: ClStd) -> Vec<String> {

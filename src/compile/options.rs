@@ -189,13 +189,24 @@ impl BuildOptions {
     /// Returns the arguments of `clang -cc1` for these options and the language of the device.
     /// Together with the source they decide the result, so they are also the cache key.
     pub fn clang_args(&self, language: &Language) -> Vec<String> {
-        let std = self.std.unwrap_or(ClStd::C12);
-        let mut args: Vec<String> = Vec::with_capacity(32);
-        args.push(format!("-cl-std={}", std.clang_name()));
+        let std = self.language_version();
+        let mut args = vec![format!("-cl-std={}", std.clang_name())];
         args.push(language.cl_ext(std));
-        args.extend(self.optimisation().iter().map(|&arg| arg.to_owned()));
         args.extend(language.macros(std));
-        if std.is_cxx() {
+        args.extend(self.device_independent_args());
+        args
+    }
+
+    /// Returns the version of the language that a source is compiled as.
+    pub fn language_version(&self) -> ClStd {
+        self.std.unwrap_or(ClStd::C12)
+    }
+
+    /// Returns the arguments that are the same for every device.
+    pub fn device_independent_args(&self) -> Vec<String> {
+        let optimisation = self.optimisation().iter();
+        let mut args: Vec<String> = optimisation.map(|&arg| arg.to_owned()).collect();
+        if self.language_version().is_cxx() {
             // Each program-scope object gets a function that destructs it (`fixups/lifecycle.rs`). Work-items that wait for
             // another to make a static object would wait for ever where they run in lockstep with it: the macro
             // __cpp_threadsafe_static_init says that they do not.

@@ -20,7 +20,9 @@ pub fn key(source: &ClSource<'_>) -> CacheKey {
         key.part(quirk.as_bytes());
     }
     key.part(source.text.as_bytes());
-    for arg in source.options.clang_args(source.language) {
+    key.part(&[source.options.language_version() as u8]);
+    key.part(&source.language.identity());
+    for arg in source.options.device_independent_args() {
         key.part(arg.as_bytes());
     }
     key.part(&[
