@@ -3,8 +3,8 @@
 //! An array indexed by what a loop counts stays in memory, which drivers of GPUs hardly ever undo.
 //! With every iteration written out, its indices are constants, and `mem2reg` promotes it.
 //!
-//! The function is run in the mind: constants and the addresses of such arrays are known, loops
-//! that the indices depend on are followed iteration by iteration, everything else is unknown. An
+//! The function is evaluated abstractly: constants and the addresses of such arrays are known,
+//! loops that the indices depend on are followed iteration by iteration, all else is unknown. An
 //! array counts only if all of its accesses turn out to be at constant offsets, so that no code is
 //! copied in vain. Exits that depend on unknown values are copied like other code.
 
