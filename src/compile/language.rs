@@ -82,7 +82,8 @@ impl Language {
         text
     }
 
-    /// Returns bytes that differ for languages whose arguments for clang differ in any version.
+    /// Returns bytes that differ for languages whose arguments for clang differ in any version, for the
+    /// cache key. How [`Self::cl_ext`] and [`Self::macros`] make these is a matter of its `REVISION`.
     pub fn identity(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4096);
         bytes.extend(self.opencl_version.to_le_bytes());

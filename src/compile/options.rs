@@ -186,8 +186,8 @@ impl BuildOptions {
         Ok(())
     }
 
-    /// Returns the arguments of `clang -cc1` for these options and the language of the device.
-    /// Together with the source they decide the result, so they are also the cache key.
+    /// Returns the arguments of `clang -cc1` for these options and the language of the device. The
+    /// cache key of a source has what they are made of.
     pub fn clang_args(&self, language: &Language) -> Vec<String> {
         let std = self.language_version();
         let mut args = vec![format!("-cl-std={}", std.clang_name())];

@@ -99,6 +99,13 @@ impl Parts<'_> {
         r.same(Op::Shl, [one, inside])
     }
 
+    /// Emits the lanes of a ballot of `n` lanes that are before this one.
+    fn before(&self, r: &mut Rewriter, ballot: Value, n: u64) -> Value {
+        let bit = self.bit(r, n);
+        let mask = r.with_const(Op::IAdd, bit, u32::MAX.into());
+        r.same(Op::And, [ballot, mask])
+    }
+
     /// Emits the lane of the highest bit of a ballot of the `n` lanes around this one.
     fn highest(&self, r: &mut Rewriter, ballot: Value, n: u64) -> Value {
         let zeros = r.same(Op::Clz, [ballot]);
@@ -147,9 +154,7 @@ impl Parts<'_> {
     fn scan(&self, r: &mut Rewriter, a: G, x: Value, range: Range, n: u64) -> Value {
         let ty = r.func.ty(x);
         let active = self.active(r, n);
-        let bit = self.bit(r, n);
-        let mask = r.with_const(Op::IAdd, bit, u32::MAX.into());
-        let before = r.same(Op::And, [active, mask]);
+        let before = self.before(r, active, n);
         let is_first = r.icmp_const(IntCond::Eq, before, 0);
         let lane = self.lane(r);
         let itself = r.with_const(Op::Or, lane, NONE);
@@ -276,9 +281,7 @@ impl Parts<'_> {
         Ok(match op {
             GroupOp::Elect => {
                 let active = self.active(r, size);
-                let bit = self.bit(r, size);
-                let mask = r.with_const(Op::IAdd, bit, u32::MAX.into());
-                let before = r.same(Op::And, [active, mask]);
+                let before = self.before(r, active, size);
                 r.icmp_const(IntCond::Eq, before, 0)
             }
             GroupOp::All => self.vote(r, G::LogicalAnd, at(0)?, Range::All, size),
