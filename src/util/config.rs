@@ -38,6 +38,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "what is made up for of a driver's faults: `-NAME` not, `+NAME` where it would not be; with commas between (docs/quirks.md)",
     ),
     (
+        "PUMICE_WITHHOLD",
+        "of Vulkan devices, for tests, with commas between: `int64`, `int16`, `int8`, `storage16`, `storage8`, `fp16`, `fp64`, `int64-atomics`, `float-atomics`, `addresses`, `memory-model`, `explicit-layout`, `subgroups`, `subgroup-types`; the device is taken not to have that feature",
+    ),
+    (
         "PUMICE_CACHE_DIR",
         "directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice`, on Windows `%LOCALAPPDATA%\\pumice\\cache`",
     ),
@@ -95,6 +99,8 @@ pub struct Config {
     pub passes: Passes,
     /// PUMICE_QUIRKS
     pub quirks: Option<String>,
+    /// PUMICE_WITHHOLD
+    pub withhold: Option<String>,
     /// PUMICE_CACHE_DIR; None: no cache.
     pub cache_dir: Option<PathBuf>,
     /// PUMICE_CLANG
@@ -226,6 +232,7 @@ pub fn get() -> &'static Config {
         dump: path("PUMICE_DUMP"),
         trace: path("PUMICE_TRACE"),
         quirks: var("PUMICE_QUIRKS"),
+        withhold: var("PUMICE_WITHHOLD"),
         passes: Passes::parse(&var("PUMICE_PASSES").unwrap_or_default()),
         cache_dir: match std::env::var_os("PUMICE_CACHE_DIR") {
             Some(dir) if dir.is_empty() => None,

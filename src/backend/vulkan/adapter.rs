@@ -11,6 +11,7 @@ use super::properties::Properties;
 use super::subgroups::SubgroupControl;
 use super::target;
 use super::tuning::Tuning;
+use super::withhold;
 use crate::backend::Caps;
 use crate::quirks::Quirk;
 use ash::vk;
@@ -152,11 +153,12 @@ impl Adapter {
             })?;
         let old = api < vk::API_VERSION_1_3;
         let mut extensions = Extensions::offered(&list, old);
+        withhold::extensions(&mut extensions);
         // The layer's validator of SPIR-V knows it from the SDK of 1.3.280.
         extensions.maximal_reconvergence &= instance
             .layer
             .is_none_or(|layer| layer >= vk::make_api_version(0, 1, 3, 280));
-        let features = Features::offered(vk_instance, raw, api, &extensions).wanted();
+        let features = wanted_features(vk_instance, raw, api, &extensions);
         if let Some(name) = features.missing() {
             return Err(Unusable::old(format!("it lacks {name}")));
         }
@@ -167,7 +169,8 @@ impl Adapter {
         // SAFETY: the device belongs to the instance.
         let memory = unsafe { vk_instance.get_physical_device_memory_properties(raw) };
 
-        let reported = Properties::ask(vk_instance, raw, old, &list, &extensions);
+        let mut reported = Properties::ask(vk_instance, raw, old, &list, &extensions);
+        withhold::properties(&mut reported);
         let (v11, v12) = (&reported.v11, &reported.v12);
 
         let limits = &properties.limits;
@@ -263,7 +266,7 @@ impl Adapter {
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(self.queue_family.index)
             .queue_priorities(&priorities)];
-        let mut features = Features::offered(&self.instance.raw, self.raw, api, ext).wanted();
+        let mut features = wanted_features(&self.instance.raw, self.raw, api, ext);
         features.chained(api, ext, |chain| {
             let info = vk::DeviceCreateInfo::default()
                 .queue_create_infos(&queues)
@@ -273,6 +276,18 @@ impl Adapter {
             unsafe { self.instance.raw.create_device(self.raw, &info, None) }
         })
     }
+}
+
+/// Returns the features to enable of those that a device offers.
+fn wanted_features(
+    instance: &ash::Instance,
+    device: vk::PhysicalDevice,
+    api: u32,
+    extensions: &Extensions,
+) -> Features {
+    let mut offered = Features::offered(instance, device, api, extensions);
+    withhold::features(&mut offered);
+    offered.wanted()
 }
 
 /// Returns the priority class of a queue: with four queues and more, the last is low and the last

@@ -65,6 +65,7 @@ mod tracker;
 mod transition;
 mod tuning;
 mod utility;
+mod withhold;
 
 #[cfg(test)]
 mod tests;

@@ -175,6 +175,16 @@ fn the_doctor_finds_what_is_missing() {
         report.contains("-> install Mesa 25.0 or newer"),
         "{report}"
     );
+
+    let mut withheld = pumice(&["doctor"]);
+    withheld.env("PUMICE_WITHHOLD", "addresses,int128");
+    let output = withheld.output().expect("pumice runs");
+    let report = String::from_utf8_lossy(&output.stdout);
+    let said = report.contains("it lacks bufferDeviceAddress");
+    assert_eq!(there, said, "{report}");
+    let log = String::from_utf8_lossy(&output.stderr);
+    let said = log.contains("PUMICE_WITHHOLD: unknown word `int128`");
+    assert_eq!(there, said, "{log}");
 }
 
 /// A few lines a device, and for each one that is not offered why, and what to do about it; everything on demand.
