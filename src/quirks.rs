@@ -65,6 +65,7 @@ pub enum Quirk {
     LongArrays,
     WideIntegers,
     ThreadedLoops,
+    OddVectors,
     GivesUp,
     ArgumentNames,
     UnsignedHints,

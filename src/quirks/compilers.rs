@@ -220,6 +220,18 @@ pub(super) static ROWS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::OddVectors,
+        name: "odd-vectors",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "The compiler takes all memory where the passes leave a cast of an integer to a vector of 5 \
+               to 7 or 9 to 15 elements: they make one of 6 bytes of a byte of a `short3`. The vector is \
+               lengthened (`odd_vectors`).",
+        test: "builds::bytes_of_vectors_of_three",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::GivesUp,
         name: "gives-up",
         drivers: SPIRV_TARGET,

@@ -259,6 +259,40 @@ fn code_that_the_compiler_gives_up_on() {
     );
 }
 
+/// LLVM makes a vector of six bytes of three shorts where one byte is used, on which its SPIR-V target takes all memory (quirk
+/// `odd-vectors`). With `-g` it never comes to that, without it in the first attempt alone.
+#[test]
+fn bytes_of_vectors_of_three() {
+    let setup = Setup::new();
+    let source = "kernel void f(global uchar *p, global const short *q, uint n) {
+        short3 v[2];
+        v[0] = (short3)(q[0], q[1], q[2]);
+        v[1] = (short3)(q[3], q[4], q[5]);
+        for (uint i = 0; i < n; i++) {
+            p[i] = (uchar)(v[0].y | 4) + v[p[i] & 1].z;
+            v[0] = (short3)(q[i], q[i + 1], q[i + 2]);
+        }
+    }";
+    let shorts: [i16; 7] = [0x101, 0x1232, 0x303, 0x404, 0x505, 0x616, 0x707];
+    for options in ["-g", ""] {
+        let program = match setup.try_build(source, options) {
+            Ok(program) => program,
+            Err(log) => panic!("{log}"),
+        };
+        let log = setup.build_log(&program);
+        assert!(options.is_empty() || !log.contains("gave up"), "{log}");
+        let kernel = setup.kernel(&program, "f");
+        let bytes = setup.buffer_of(&[0u8, 1, 0, 1]);
+        kernel.set_buffer(0, &bytes);
+        let values = setup.buffer_of(&shorts);
+        kernel.set_buffer(1, &values);
+        kernel.set(2, 4u32);
+        setup.run(&kernel, &[1], None);
+        let expected = [0x36 + 3, 0x36 + 0x16, 7 + 4, 4 + 0x16];
+        assert_eq!(setup.read::<u8>(&bytes, 4), expected, "{options}");
+    }
+}
+
 /// An array of 2^32 elements and more, of which LLVM's SPIR-V target writes the length in 32 bits: refused, not cut (quirk
 /// `long-arrays`).
 #[test]

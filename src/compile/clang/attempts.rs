@@ -20,7 +20,7 @@ use super::toolchain::Toolchain;
 use super::Prepared;
 use crate::compile::fixups::{
     crash_reports, cut_alignments, device_queues, finite_numbers, known_sizes, lines, local_types,
-    lone_variables, lost_truncations, wide_integers,
+    lone_variables, lost_truncations, odd_vectors, wide_integers,
 };
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
@@ -81,6 +81,8 @@ pub struct Attempt {
     /// Set if conversions are separated (`fixups/lost_truncations.rs`), as they are where nothing is
     /// optimised.
     separates: bool,
+    /// Set if vectors get other lengths (`fixups/odd_vectors.rs`), as they do wherever there is IR.
+    lengthens: bool,
     /// Set if the compiler's messages go to the build log, which does not have them yet.
     heard: bool,
     /// Set for the last attempt, whose result is used as it is.
@@ -97,6 +99,7 @@ const FIRST: Attempt = Attempt {
     optimise: false,
     passes: &PASSES,
     separates: false,
+    lengthens: false,
     heard: true,
     last: false,
     starts: 0,
@@ -107,7 +110,7 @@ const FIRST: Attempt = Attempt {
 /// there are no variables (`fixups/lone_variables.rs`), it makes IR with initial values or a
 /// function, and SPIR-V of that: three starts. With `-g` it makes the IR at once, and writes the lines into it
 /// (`fixups/lines.rs`).
-pub const OWN_TARGET: [Attempt; 6] = [
+pub const OWN_TARGET: [Attempt; 7] = [
     Attempt { starts: 3, ..FIRST },
     Attempt {
         what: "with separated conversions",
@@ -115,6 +118,16 @@ pub const OWN_TARGET: [Attempt; 6] = [
         programs: For::Optimised,
         passes: &[PASSES[0], PASSES[1], PASSES[2], PASSES[3], "-w"],
         separates: true,
+        heard: false,
+        starts: 2,
+        ..FIRST
+    },
+    Attempt {
+        what: "with longer vectors",
+        after: &[Cause::OutOfMemory],
+        programs: For::Optimised,
+        passes: &[PASSES[0], PASSES[1], PASSES[2], PASSES[3], "-w"],
+        lengthens: true,
         heard: false,
         starts: 2,
         ..FIRST
@@ -431,8 +444,9 @@ fn run_own_target(
     let lines = options.debug && has(Quirk::LostLines);
     let blocks = input.has_blocks() && has(Quirk::DeviceQueues);
     let separates = has(Quirk::LostTruncations) && (attempt.separates || options.opt_disable);
+    let lengthens = has(Quirk::OddVectors) && attempt.lengthens;
     let mut quiet: &[&str] = &[];
-    if !lines && !blocks && !separates {
+    if !lines && !blocks && !separates && !lengthens {
         let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
         let object = input.run(toolchain, options, &args, log)?;
         let words = own_words_of(toolchain, &object, options, log)?;
@@ -457,6 +471,9 @@ fn run_own_target(
     }
     if separates {
         ir = lost_truncations::with_separators(&ir);
+    }
+    if has(Quirk::OddVectors) {
+        ir = odd_vectors::lengthened(&ir);
     }
     if lines {
         ir = lines::marked(&ir);
@@ -521,11 +538,11 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_attempt() {
-        use AttemptOutcome::{GaveUp, Good, Invalid, Refused, TooWide};
+        use AttemptOutcome::{GaveUp, Good, Invalid, OutOfMemory, Refused, TooWide};
         let good = || Good(vec![1]);
         let wide = || TooWide(vec![2]);
         let invalid = || Invalid("why".to_owned());
-        let [all, separated, less, counters, after_all, plain] =
+        let [all, separated, longer, less, counters, after_all, plain] =
             OWN_TARGET.map(|attempt| attempt.what);
         let own = |outcomes: &[AttemptOutcome]| tried(&OWN_TARGET, false, outcomes);
         assert_eq!(own(&[good()]), (vec![all], Ok(vec![1]), "1;".into()));
@@ -534,8 +551,16 @@ mod tests {
         assert_eq!(own(&[GaveUp, good()]), repaired);
         let repaired = (vec![all, counters], Ok(vec![1]), "1;".into());
         assert_eq!(own(&[wide(), good()]), repaired);
-        for second in [wide(), GaveUp, Refused, invalid()] {
-            for (first, attempt) in [(GaveUp, less), (wide(), counters), (invalid(), separated)] {
+        let repaired = (vec![all, longer], Ok(vec![1]), "1;".into());
+        assert_eq!(own(&[OutOfMemory, good()]), repaired);
+        let repairing = [
+            (GaveUp, less),
+            (OutOfMemory, longer),
+            (wide(), counters),
+            (invalid(), separated),
+        ];
+        for second in [wide(), GaveUp, OutOfMemory, Refused, invalid()] {
+            for (first, attempt) in repairing.clone() {
                 let list = vec![all, attempt, plain];
                 let outcomes = |last| [first.clone(), second.clone(), last];
                 let good = (list.clone(), Ok(vec![1]), "1;3;".to_owned());
@@ -568,18 +593,19 @@ mod tests {
             AttemptOutcome::Good(Vec::new()),
             AttemptOutcome::TooWide(Vec::new()),
             AttemptOutcome::GaveUp,
+            AttemptOutcome::OutOfMemory,
             AttemptOutcome::Refused,
             AttemptOutcome::Invalid(String::new()),
         ];
         for (attempts, most) in [(&OWN_TARGET[..], 9), (&TRANSLATOR[..], 6)] {
             assert_eq!(most_starts(attempts), most);
             let mut reached = 0;
-            for chosen in 0..5usize.pow(4) * 2 {
+            for chosen in 0..outcomes.len().pow(4) * 2 {
                 let (mut starts, mut number) = (0, chosen / 2);
                 let _ = run_attempts(attempts, chosen % 2 == 1, &mut String::new(), |attempt| {
                     starts += attempt.starts;
-                    let outcome = outcomes[number % 5].clone();
-                    number /= 5;
+                    let outcome = outcomes[number % outcomes.len()].clone();
+                    number /= outcomes.len();
                     (outcome, String::new())
                 });
                 reached = reached.max(starts);

@@ -11,6 +11,7 @@
 //! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lost_truncations` | truncations are lost between other conversions | IR after the passes |
+//! | `odd_vectors` | integers become vectors of lengths that SPIR-V lacks | IR after the passes |
 //! | `lone_variables` | variables of a module without functions are left out | IR after the passes |
 //! | `cut_alignments` | alignments of more than 128 bytes are 0 | the SPIR-V |
 //! | `known_sizes` | the least sizes of arguments are claimed to be the greatest | the SPIR-V |
@@ -34,6 +35,7 @@ pub mod lone_variables;
 pub mod long_arrays;
 pub mod lost_truncations;
 pub mod missing_inlines;
+pub mod odd_vectors;
 pub mod prelude;
 pub mod whole_program;
 pub mod wide_integers;
