@@ -4,6 +4,7 @@ mod creation;
 mod from_buffers;
 mod raw;
 mod requirements;
+mod texels;
 mod views;
 
 use super::buffers::Random;
@@ -24,6 +25,29 @@ const RGBA32: cl_image_format = cl_image_format {
     image_channel_order: CL_RGBA,
     image_channel_data_type: CL_UNSIGNED_INT32,
 };
+
+/// Returns the formats of images of a type.
+fn supported(setup: &Setup, flags: cl_mem_flags, kind: cl_mem_object_type) -> Vec<cl_image_format> {
+    let mut count = 0;
+    ok!(clGetSupportedImageFormats(
+        setup.context.0,
+        flags,
+        kind,
+        0,
+        null_mut(),
+        &mut count
+    ));
+    let mut list = vec![RGBA8; count as usize];
+    ok!(clGetSupportedImageFormats(
+        setup.context.0,
+        flags,
+        kind,
+        count,
+        list.as_mut_ptr(),
+        null_mut()
+    ));
+    list
+}
 
 /// Whether the device has images; says so where it has none.
 pub fn has_images(setup: &Setup) -> bool {

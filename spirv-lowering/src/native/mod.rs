@@ -60,8 +60,37 @@ pub mod layout {
     pub const LOCAL_IDS_STRIDE: u32 = 56;
     pub const PACKS: u32 = 60;
     pub const FRAME_BYTES: u32 = 64;
-    /// Bytes of a descriptor of an image or sampler.
+    /// Bytes of a descriptor of an image.
     pub const DESCRIPTOR: u32 = 64;
+    /// Fields of a descriptor: the address of the first texel.
+    pub const TEXELS: u32 = 0;
+    /// Texels in x, y and z.
+    pub const IMAGE_SIZE: u32 = 8;
+    pub const TEXEL_BYTES: u32 = 20;
+    pub const ROW_BYTES: u32 = 24;
+    pub const SLICE_BYTES: u32 = 32;
+    /// For each component the channel that it is read from.
+    pub const COMPONENTS: u32 = 42;
+    pub const OPAQUE_BORDER: u32 = 50;
+    /// A [`TexelStorage`](super::TexelStorage).
+    pub const TEXEL_STORAGE: u32 = 51;
+}
+
+/// How the code of kernels accesses the texels of an image. Bytes are fractions of 255 for kernels that access floats, else
+/// integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TexelStorage {
+    /// By the functions of the runtime.
+    Called,
+    /// A byte is the first component; the others are 0, 0, 1.
+    Byte,
+    /// Four bytes, in any order.
+    Bytes4,
+    /// 32 bits are the first component; the others are 0, 0, 1.
+    Word,
+    /// Four components of 32 bits.
+    Words4,
 }
 
 /// How work-items stand in packs.

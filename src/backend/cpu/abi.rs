@@ -38,6 +38,14 @@ const _: () = {
     assert!(offset_of!(Launch, packs) == layout::PACKS as usize);
     assert!(offset_of!(Launch, frame_bytes) == layout::FRAME_BYTES as usize);
     assert!(std::mem::size_of::<Descriptor>() == layout::DESCRIPTOR as usize);
+    assert!(offset_of!(Descriptor, texels) == layout::TEXELS as usize);
+    assert!(offset_of!(Descriptor, size) == layout::IMAGE_SIZE as usize);
+    assert!(offset_of!(Descriptor, pixel) == layout::TEXEL_BYTES as usize);
+    assert!(offset_of!(Descriptor, row) == layout::ROW_BYTES as usize);
+    assert!(offset_of!(Descriptor, slice) == layout::SLICE_BYTES as usize);
+    assert!(offset_of!(Descriptor, layout.components) == layout::COMPONENTS as usize);
+    assert!(offset_of!(Descriptor, opaque_border) == layout::OPAQUE_BORDER as usize);
+    assert!(offset_of!(Descriptor, storage) == layout::TEXEL_STORAGE as usize);
 };
 
 pub use super::image::Descriptor;

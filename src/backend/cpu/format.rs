@@ -3,6 +3,7 @@
 use crate::backend::image::{ImageAccess, PixelFormat, Support};
 use crate::backend::ImageDim;
 use crate::cl;
+use spirv_lowering::native::TexelStorage;
 
 /// How a channel, or a packed pixel, is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +40,7 @@ pub const ONE: u8 = 5;
 
 /// How pixels of a format are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Layout {
     /// Each channel.
     pub channel: Channel,
@@ -48,6 +50,24 @@ pub struct Layout {
     pub components: [u8; 4],
     /// For each channel the component that is written to it.
     pub stored: [u8; 4],
+}
+
+impl Layout {
+    /// Returns how the code of kernels accesses such pixels.
+    pub fn storage(&self) -> TexelStorage {
+        let bytes = match self.channel {
+            Channel::Unorm8 | Channel::Signed8 | Channel::Unsigned8 => true,
+            Channel::Float | Channel::Signed32 | Channel::Unsigned32 => false,
+            _ => return TexelStorage::Called,
+        };
+        match (bytes, self.channels, self.components) {
+            (true, 4, _) => TexelStorage::Bytes4,
+            (true, 1, [0, ZERO, ZERO, ONE]) => TexelStorage::Byte,
+            (false, 4, [0, 1, 2, 3]) => TexelStorage::Words4,
+            (false, 1, [0, ZERO, ZERO, ONE]) => TexelStorage::Word,
+            _ => TexelStorage::Called,
+        }
+    }
 }
 
 /// Returns the layout of a format; None: there are no images of it.

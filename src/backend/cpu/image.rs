@@ -6,6 +6,7 @@ use crate::backend::image::{ImageLimits, MOST_SAMPLED, MOST_SAMPLERS, MOST_STORA
 use crate::backend::{
     DeviceError, DeviceImage, ImageDesc, ImageDim, Memory, PixelFormat, Result, Slice,
 };
+use spirv_lowering::native::TexelStorage;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct Descriptor {
     pub layout: Layout,
     /// Pixels beyond the edge are opaque.
     pub opaque_border: bool,
+    /// How the code of kernels accesses pixels; of images of 2^31 bytes and more by calls.
+    pub storage: TexelStorage,
 }
 
 // SAFETY: a plain description; who may access the texels when is the runtime's order of commands.
@@ -49,6 +52,7 @@ impl Default for Descriptor {
                 stored: [0; 4],
             },
             opaque_border: false,
+            storage: TexelStorage::Called,
         }
     }
 }
@@ -170,6 +174,10 @@ impl CpuImage {
         let pixel = self.desc.format.bytes() as u64;
         let row = pixel * u64::from(size[0]);
         let slice = row * u64::from(size[1]);
+        let storage = match slice * u64::from(size[2]) {
+            1..0x8000_0000 => self.layout.storage(),
+            _ => TexelStorage::Called,
+        };
         // Kernels count pixels.
         let size = [self.desc.pixels(), size[1], size[2]];
         Descriptor {
@@ -180,6 +188,7 @@ impl CpuImage {
             slice: if has_z { slice } else { 0 },
             layout: self.layout,
             opaque_border: !self.desc.format.has_alpha(),
+            storage,
         }
     }
 }

@@ -310,32 +310,6 @@ unsafe fn load_run<S: Stored>(d: &Descriptor, at: *const u8, lanes: usize, out: 
     }
 }
 
-/// Loads texels of four bytes in a row, by integer operations.
-fn unorm8_run(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
-    let mut words = [0u32; MOST_LANES];
-    // SAFETY: the run lies within the image.
-    unsafe { std::ptr::copy_nonoverlapping(at, words.as_mut_ptr().cast(), 4 * lanes) };
-    for (c, out) in out.chunks_exact_mut(lanes).enumerate() {
-        let shift = 8 * u32::from(d.layout.components[c] & 3);
-        for (out, word) in out.iter_mut().zip(&words) {
-            *out = ((word >> shift & 255) as f32 / 255.0).to_bits();
-        }
-    }
-}
-
-/// Loads texels of four 32-bit floats or integers in a row.
-fn words_run(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
-    let mut words = [[0u32; 4]; MOST_LANES];
-    // SAFETY: the run lies within the image.
-    unsafe { std::ptr::copy_nonoverlapping(at, words.as_mut_ptr().cast(), 16 * lanes) };
-    for (c, out) in out.chunks_exact_mut(lanes).enumerate() {
-        let from = usize::from(d.layout.components[c] & 3);
-        for (out, texel) in out.iter_mut().zip(&words) {
-            *out = texel[from];
-        }
-    }
-}
-
 #[inline(always)]
 unsafe fn store_as<S: Stored>(
     d: &Descriptor,
@@ -420,15 +394,8 @@ for_kernels! {
                 + u64::from(y[0] as u32) * d.row
                 + u64::from(z[0] as u32) * d.slice;
             let at = d.texels.wrapping_add(offset as usize);
-            let four = d.layout.channels == 4;
-            match channel {
-                Channel::Unorm8 if four => unorm8_run(d, at, lanes, out),
-                Channel::Float | Channel::Signed32 | Channel::Unsigned32 if four => {
-                    words_run(d, at, lanes, out)
-                }
-                // SAFETY: the run lies within the image.
-                _ => unsafe { by_channel!(channel, load_run, d, at, lanes, out) },
-            }
+            // SAFETY: the run lies within the image.
+            unsafe { by_channel!(channel, load_run, d, at, lanes, out) };
             return;
         }
         // SAFETY: only places within the image are read.

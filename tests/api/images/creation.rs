@@ -8,27 +8,7 @@ fn required_formats_are_there_and_can_be_made() {
     if !has_images(&setup) {
         return pumice_tests::left_out("no images");
     }
-    let list = |flags: cl_mem_flags, kind: cl_mem_object_type| -> Vec<cl_image_format> {
-        let mut count = 0;
-        ok!(clGetSupportedImageFormats(
-            setup.context.0,
-            flags,
-            kind,
-            0,
-            null_mut(),
-            &mut count
-        ));
-        let mut list = vec![RGBA8; count as usize];
-        ok!(clGetSupportedImageFormats(
-            setup.context.0,
-            flags,
-            kind,
-            count,
-            list.as_mut_ptr(),
-            null_mut()
-        ));
-        list
-    };
+    let list = |flags, kind| supported(&setup, flags, kind);
     let has = |list: &[cl_image_format], order: u32, data: u32| {
         list.iter().any(|format| {
             (format.image_channel_order, format.image_channel_data_type) == (order, data)

@@ -351,37 +351,12 @@ impl Emitter<'_> {
                 }
             }
         };
-        if n == 1 {
-            return vec![all];
-        }
-        let poison = Operand::poison(ty);
-        let part = |i| {
-            let order = (0..lanes).map(|lane| lane * n + i);
-            self.llvm.shuffle(&all, &poison, order)
-        };
-        (0..n).map(part).collect()
+        self.llvm.deinterleave(all, n)
     }
 
     fn store_interleaved(&mut self, at: &Operand, values: Vec<Operand>, align: u32, cx: &Context) {
-        let (n, lanes) = (values.len() as u32, self.shape.lanes);
-        let mut parts = values;
-        // Pairs are put together until there is one; a number that is no power of two is filled up.
-        while !parts.len().is_power_of_two() {
-            parts.push(Operand::poison(parts[0].ty()));
-        }
-        while parts.len() > 1 {
-            let order = 0..2 * parts[0].ty().lanes();
-            parts = parts
-                .chunks(2)
-                .map(|pair| self.llvm.shuffle(&pair[0], &pair[1], order.clone()))
-                .collect();
-        }
-        let mut all = parts.remove(0);
-        if n > 1 {
-            let order = (0..lanes * n).map(|i| (i % n) * lanes + i / n);
-            let poison = Operand::poison(all.ty());
-            all = self.llvm.shuffle(&all, &poison, order);
-        }
+        let n = values.len() as u32;
+        let all = self.llvm.interleave(&values);
         match self.repeated_mask(n, cx) {
             None => self.llvm.store(&all, at, align),
             Some(mask) => {

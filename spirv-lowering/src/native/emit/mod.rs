@@ -13,6 +13,7 @@ mod optimization_barrier;
 mod packs;
 mod serial;
 mod slots;
+mod texel_functions;
 mod texels;
 mod values;
 

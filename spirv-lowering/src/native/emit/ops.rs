@@ -57,9 +57,7 @@ impl Emitter<'_> {
             | Op::AtomicCmpXchg { .. }
             | Op::VarLoad(_)
             | Op::VarStore(_) => self.memory(inst, cx),
-            Op::TexelFetch(_) | Op::TexelLoad(_) | Op::TexelStore(_) | Op::TexelFilter { .. } => {
-                self.texel(inst, cx)
-            }
+            Op::TexelFetch(_) | Op::TexelLoad(_) | Op::TexelStore(_) => self.texel(inst, cx),
             Op::Group(op, _) => self.collective(op, inst, cx),
             Op::Call(id) => self.call(id, inst, cx),
             Op::Fence { mem, order, .. } => {

@@ -441,6 +441,41 @@ impl<'a> Builder<'a> {
         )
     }
 
+    /// Returns one vector with the first elements of all vectors, then the second ones, and so on.
+    pub fn interleave(&mut self, vectors: &[Operand]) -> Operand {
+        let (n, lanes) = (vectors.len() as u32, vectors[0].ty().lanes());
+        let mut parts = vectors.to_vec();
+        // Pairs are put together until there is one; a number that is no power of two is filled up.
+        while !parts.len().is_power_of_two() {
+            parts.push(Operand::poison(parts[0].ty()));
+        }
+        while parts.len() > 1 {
+            let order = 0..2 * parts[0].ty().lanes();
+            parts = parts
+                .chunks(2)
+                .map(|pair| self.shuffle(&pair[0], &pair[1], order.clone()))
+                .collect();
+        }
+        let all = parts.remove(0);
+        if n == 1 {
+            return all;
+        }
+        let order = (0..lanes * n).map(|i| (i % n) * lanes + i / n);
+        self.shuffle(&all, &Operand::poison(all.ty()), order)
+    }
+
+    /// Takes a vector apart that [`Self::interleave`] could have made of `n`.
+    pub fn deinterleave(&mut self, all: Operand, n: u32) -> Vec<Operand> {
+        if n == 1 {
+            return vec![all];
+        }
+        let lanes = all.ty().lanes() / n;
+        let poison = Operand::poison(all.ty());
+        (0..n)
+            .map(|i| self.shuffle(&all, &poison, (0..lanes).map(|lane| lane * n + i)))
+            .collect()
+    }
+
     // --- memory
 
     /// Returns the address of an array on the stack.

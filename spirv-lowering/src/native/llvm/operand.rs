@@ -29,6 +29,7 @@ impl LlvmType {
     pub const I64: Self = Self::int(64);
     pub const HALF: Self = Self::scalar(Element::Half);
     pub const FLOAT: Self = Self::scalar(Element::Float);
+    pub const DOUBLE: Self = Self::scalar(Element::Double);
     pub const PTR: Self = Self::scalar(Element::Ptr);
 
     const fn scalar(element: Element) -> Self {
