@@ -2,31 +2,27 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Puts the wheel `pumice-opencl` together: called by `ci/package wheel`, with all that goes into it.
 
-The tag says the oldest glibc on which all of it runs: it is read from what the files ask of the system's libraries. Files are
-deflated as far as it goes (libdeflate, where Python has it), which for the compiler takes a minute and is kept for the next
-time. The same files and the same version give the same bytes.
+The tag says the oldest glibc on which all of it runs: it is read from what the files ask of the system's libraries. The same
+files and the same version give the same bytes.
 """
 
 import argparse
 import base64
 import hashlib
 import pathlib
-import platform
 import re
-import struct
 import subprocess
 import sys
-import time
-import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from archive import Archive  # noqa: E402
+
 # What PEP 600 lets a wheel ask of the system, of what is used here.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6",
           "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 # The symbols of libstdc++ that a glibc can be expected with: GLIBCXX_3.4.N, and the minor version of glibc.
 LIBSTDCXX = [(19, 17), (24, 28), (28, 31), (29, 34), (30, 35), (32, 38), (33, 39)]
-# Larger files are worth the time that the best compression takes, and a place to keep it.
-LARGE = 32 << 20
 
 
 def fail(why):
@@ -35,8 +31,8 @@ def fail(why):
 
 def asks(file):
     """The minor version of the glibc that a program or library asks for; 0 for one that asks nothing of the system."""
-    said = subprocess.run(["objdump", "-p", str(file)], check=True, capture_output=True, text=True).stdout
-    needed = set(re.findall(r"^\s*NEEDED\s+(\S+)", said, re.M))
+    said = subprocess.run(["readelf", "-dV", str(file)], check=True, capture_output=True, text=True).stdout
+    needed = set(re.findall(r"\(NEEDED\)\s+Shared library: \[(\S+)\]", said))
     if needed - SYSTEM:
         fail(f"{file} needs {', '.join(sorted(needed - SYSTEM))}, which systems need not have")
     minors = [int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", said)]
@@ -46,60 +42,18 @@ def asks(file):
     return max(minors, default=0)
 
 
-def deflated(data, kept):
-    """Raw deflate of some bytes; that of large ones is kept in a folder."""
-    try:
-        import deflate
-
-        def compress():
-            return bytes(deflate.deflate_compress(data, 12))
-    except ImportError:
-        print("wheel: without libdeflate (pip install deflate) it becomes larger", file=sys.stderr)
-
-        def compress():
-            best = zlib.compressobj(9, zlib.DEFLATED, -15)
-            return best.compress(data) + best.flush()
-
-    if len(data) < LARGE:
-        return compress()
-    path = kept / (hashlib.sha256(data).hexdigest() + ".deflate")
-    try:
-        packed = path.read_bytes()
-        if zlib.decompress(packed, -15) == data:
-            return packed
-    except (OSError, zlib.error):
-        pass
-    packed = compress()
-    path.write_bytes(packed)
-    return packed
-
-
-class Wheel:
-    """A zip file that is written from its beginning to its end, with the list of what is in it."""
+class Wheel(Archive):
+    """A zip file with the list of what is in it."""
 
     def __init__(self, path, date, info, kept):
-        self.file = open(path, "wb")
+        super().__init__(path, date, kept)
         self.info = info
-        self.kept = kept
-        self.central = []
         self.record = []
-        when = time.gmtime(max(date, 315532800))  # 1980, where the format's time begins
-        self.stamp = (when.tm_hour << 11 | when.tm_min << 5 | when.tm_sec // 2,
-                      (when.tm_year - 1980) << 9 | when.tm_mon << 5 | when.tm_mday)
 
     def add(self, name, data, mode=0o644):
-        """One file."""
         if isinstance(data, str):
             data = data.encode()
-        packed = deflated(data, self.kept)
-        raw = name.encode()
-        # Version 2.0, no flags, deflated, times, CRC and sizes.
-        common = struct.pack("<HHHHHIIIHH", 20, 0, 8, *self.stamp, zlib.crc32(data), len(packed), len(data), len(raw), 0)
-        at = self.file.tell()
-        self.file.write(b"PK\3\4" + common + raw + packed)
-        # Made on Unix, where the upper half of the attributes is the mode.
-        self.central.append(b"PK\1\2" + struct.pack("<BB", 20, 3) + common +
-                            struct.pack("<HHHII", 0, 0, 0, (0o100000 | mode) << 16, at) + raw)
+        super().add(name, data, mode)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self.record.append(f"{name},sha256={digest},{len(data)}\n")
 
@@ -107,21 +61,17 @@ class Wheel:
         """Adds the list of files and the directory."""
         name = f"{self.info}/RECORD"
         self.add(name, "".join(self.record) + f"{name},,\n")
-        at = self.file.tell()
-        for entry in self.central:
-            self.file.write(entry)
-        size = self.file.tell() - at
-        count = len(self.central)
-        self.file.write(b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, count, count, size, at, 0))
-        self.file.close()
+        super().close()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for option, meaning in [
         ("--version", "of the package, as PEP 440 has it"),
+        ("--machine", "x86_64 or aarch64"),
         ("--build", "folder with libpumice.so and pumice"),
         ("--zig", "folder `ziglang` of Zig's wheel"),
+        ("--clang", "the version of the clang in it"),
         ("--header", "opencl-c-base.h of the same clang"),
         ("--clang-licences", "the licences of that clang"),
         ("--licences", "those of what is compiled into Pumice"),
@@ -133,15 +83,13 @@ def main():
     build, zig, out = (pathlib.Path(path) for path in (options.build, options.zig, options.out))
 
     compiler = zig / "zig"
-    said = subprocess.run([str(compiler), "clang", "--version"], check=True, capture_output=True, text=True).stdout
-    clang = re.search(r"clang version (\d+)", said)
-    clang = clang.group(1) if clang else fail(f"{compiler} has no clang: {said}")
+    clang = options.clang
     header = pathlib.Path(options.header)
     if f"/clang/{clang}/" not in str(header):
         fail(f"{header} is not that of clang {clang}, which Zig has")
 
     glibc = max(asks(file) for file in (build / "libpumice.so", build / "pumice", compiler))
-    tag = f"py3-none-manylinux_2_{glibc}_{platform.machine()}"
+    tag = f"py3-none-manylinux_2_{glibc}_{options.machine}"
     name = f"pumice_opencl-{options.version}"
     info = f"{name}.dist-info"
     path = out / f"{name}-{tag}.whl"
