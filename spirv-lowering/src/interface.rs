@@ -100,6 +100,11 @@ impl Implicit {
             _ => 12,
         }
     }
+
+    /// Returns true for a device address.
+    pub fn is_address(self) -> bool {
+        self.size() == 8
+    }
 }
 
 /// The kind of an explicit kernel argument, with its place in the argument block.

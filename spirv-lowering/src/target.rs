@@ -125,6 +125,8 @@ pub struct Target {
     pub good_exp2: bool,
     /// GLSL.std.450 Log2 is within those for log, log2 and log10, subnormal operands included.
     pub good_log2: bool,
+    /// 64-bit integers. Without them there are no atomics of that width, and no clocks.
+    pub int64: bool,
     /// 64-bit integer atomics on buffers (shaderBufferInt64Atomics).
     pub int64_atomics_global: bool,
     /// 64-bit integer atomics on shared memory (shaderSharedInt64Atomics).
@@ -200,6 +202,7 @@ impl Target {
             fp64: exact,
             good_exp2: true,
             good_log2: true,
+            int64: true,
             int64_atomics_global: true,
             int64_atomics_local: true,
             float32_atomic_add_global: true,
@@ -240,6 +243,26 @@ impl Target {
             subgroup_size: lanes,
             native: true,
             ..full
+        }
+    }
+
+    /// Returns the target of a device without 64-bit integers.
+    pub fn weak() -> Self {
+        Self {
+            max_push_constants: 128,
+            max_local_memory: 16 << 10,
+            int64: false,
+            int64_atomics_global: false,
+            int64_atomics_local: false,
+            float32_atomic_add_global: false,
+            float32_atomic_add_local: false,
+            workgroup_explicit_layout: false,
+            dot_4x8: [false; 3],
+            subgroup_size: 16,
+            subgroup_extended_types: false,
+            clock_device: false,
+            clock_subgroup: false,
+            ..Self::full()
         }
     }
 

@@ -6,7 +6,7 @@ mod left_out;
 
 use left_out::left_out;
 use pumice_spirv_tools::TargetEnv;
-use spirv::{ExecutionMode, MemoryAccess, Op};
+use spirv::{Capability, ExecutionMode, MemoryAccess, Op};
 use spirv_lowering::interface::{sampler, Access, ArgKind, ImageDim, Implicit, SamplerSource};
 use spirv_lowering::target::{Quirks, Target};
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
@@ -130,8 +130,14 @@ fn kernels() {
             let lines = lower(&Target::processor(8)).kir.lines().count();
             // `shared_calls` has 62,000 with everything inlined.
             assert!(lines < 20_000, "{}: {lines} lines", kernel.name);
-            for target in [Target::full(), Target::lavapipe(), miscounting()] {
+            for target in [
+                Target::full(),
+                Target::lavapipe(),
+                miscounting(),
+                Target::weak(),
+            ] {
                 let lowered = lower(&target);
+                assert!(target.int64 || !has(&lowered.words, Capability::Int64));
                 let most = match kernel.name.as_str() {
                     // 400,000 with everything inlined.
                     "shared_calls" => 150_000,
@@ -146,6 +152,12 @@ fn kernels() {
         }
     }
     assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Returns true if a module declares the capability.
+fn has(words: &[u32], capability: Capability) -> bool {
+    let declared = [2 << 16 | Op::Capability as u32, capability as u32];
+    words[5..].windows(2).any(|pair| pair == declared)
 }
 
 /// A device whose compiler has the defect that `unsigned_compares` is for.

@@ -1,7 +1,7 @@
 //! lower-tool: look at what the compiler does.
 //!
 //! ```text
-//! lower-tool INPUT [--target full|lavapipe|native4|native8|native16] [--kernel NAME] [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|llvm-groups|reflection|times]
+//! lower-tool INPUT [--target full|lavapipe|weak|native4|native8|native16] [--kernel NAME] [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|llvm-groups|reflection|times]
 //!            [--pass NAME]... [--skip NAME]... [--limit N] [-o FILE] [--libclc FILE --builtins FILE] [--unsafe-math]
 //! ```
 //! INPUT is OpenCL SPIR-V (.spv) or textual KIR (.kir). `kir`: as read. `linked`: with the built-in functions it
@@ -110,6 +110,7 @@ fn main() -> Res<()> {
     let target = match args.target.as_str() {
         "full" => Target::full(),
         "lavapipe" => Target::lavapipe(),
+        "weak" => Target::weak(),
         "native4" => Target::processor(4),
         "native8" => Target::processor(8),
         "native16" => Target::processor(16),

@@ -77,7 +77,14 @@ fn sext(ty: Type, bits: u64) -> u64 {
 fn is_arithmetic(op: Op) -> bool {
     !matches!(
         op,
-        Op::Bitcast | Op::Select | Op::FNeg | Op::FAbs | Op::FCopySign
+        Op::Bitcast
+            | Op::Join
+            | Op::Low
+            | Op::High
+            | Op::Select
+            | Op::FNeg
+            | Op::FAbs
+            | Op::FCopySign
     )
 }
 
@@ -140,6 +147,9 @@ pub fn eval(
             Op::ZExt | Op::Trunc | Op::Bitcast | Op::PtrToInt | Op::IntToPtr | Op::FNeg => {
                 a.unknown
             }
+            Op::Low => a.unknown & Type::I32.mask(),
+            Op::High => a.unknown >> 32,
+            Op::Join => a.unknown | b.unknown << 32,
             Op::SExt => sext(ty, a.unknown),
             Op::FAbs => a.unknown & !sign_bit(ty),
             Op::FCopySign => a.unknown & !sign_bit(ty) | b.unknown & sign_bit(ty),
@@ -194,7 +204,7 @@ pub fn eval(
         }
     }
     // Bits that become a float are not computed with: their sign is theirs.
-    if fp.0 != 0 && floats && !matches!(op, Op::Bitcast) {
+    if fp.0 != 0 && floats && !matches!(op, Op::Bitcast | Op::Join | Op::Low | Op::High) {
         value = with_freedoms(fp, types, args, result, value).unwrap_or(nothing);
         if fp.has(FpFlags::NSZ) && matches!(op, Op::FDiv) && b.bits & !sign_bit(ty) == 0 {
             value.unknown |= sign_bit(result);

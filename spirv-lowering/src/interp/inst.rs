@@ -442,6 +442,8 @@ impl InstRun<'_, '_, '_> {
                     Some(value) => Some(value.bits),
                     None => self.machine.implicit(which, component),
                 };
+                let half = ty == Type::I32 && which.is_address() && component == 1;
+                let value = value.map(|bits| if half { bits >> 32 } else { bits & ty.mask() });
                 let missing = || Error::invalid(format!("{which:?} was not supplied"));
                 one(Scalar::known(value.ok_or_else(missing)?))
             }

@@ -440,6 +440,12 @@ pub enum Op {
     PtrToInt,
     /// I64 to pointer.
     IntToPtr,
+    /// Low half, high half (I32) -> pointer to global or constant memory, or F64.
+    Join,
+    /// F64 -> low half of its bits, I32.
+    Low,
+    /// F64 -> high half of its bits, I32.
+    High,
     /// Pointer to pointer of another space (to or from Generic). A cast that does not hold gives null
     /// (`to_global` and relatives).
     SpaceCast,
@@ -573,7 +579,8 @@ pub enum Op {
     Builtin(Builtin),
     /// Vulkan built-in variable.
     Hw(HwVar),
-    /// Component `u8` of an implicit argument (see [`crate::interface::Implicit`]). Result I32, or I64 for addresses.
+    /// Component `u8` of an implicit argument (see [`crate::interface::Implicit`]). Result I32, or I64 for
+    /// addresses, which have two components of I32, too.
     Implicit(crate::interface::Implicit, u8),
     /// Explicit arguments: one or more results of one type at a byte offset of the argument block.
     ArgLoad(u32),
@@ -663,7 +670,8 @@ impl Op {
             FMin | FMax | Fma | FSqrt | FFloor | FCeil | FTrunc | FRoundEven => Effect::Pure,
             FNative(_) | ICmp(_) | FCmp(_) | Select => Effect::Pure,
             ZExt | SExt | Trunc | FConv(_) | SToF(_) | UToF(_) => Effect::Pure,
-            FToS { .. } | FToU { .. } | Bitcast | PtrToInt | IntToPtr => Effect::Pure,
+            FToS { .. } | FToU { .. } | Bitcast => Effect::Pure,
+            PtrToInt | IntToPtr | Join | Low | High => Effect::Pure,
             SpaceCast | PtrIsIn(_) | PtrAdd => Effect::Pure,
             ImageQuery(_) | SamplerWord | ImageNumber | ImageAt(_) | SamplerAt => Effect::Pure,
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,

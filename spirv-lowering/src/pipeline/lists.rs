@@ -202,6 +202,15 @@ pub static VULKAN: &[Step] = &[
         }),
         |_, l| l.target.quirks.constant_zeros || l.target.quirks.chosen_signs,
     ),
+    // Quirks are over, which make 64-bit integers of their own. Other targets need no clean-up here.
+    only_if(
+        needed("lower_int64", &[Rule::NoInt64], |func, _| {
+            lower_int64::run(func)?;
+            clean(func);
+            Ok(true)
+        }),
+        |_, l| !l.target.int64,
+    ),
     needed("structurize", &[Rule::Structured], |func, _| {
         structurize::run(func)?;
         Ok(true)

@@ -107,8 +107,12 @@ impl<'o, 'a> Runner<'o, 'a> {
         if lowering.is_callee && !pass.callees {
             return Ok(());
         }
-        // Functions that are called keep their parameters.
-        let holds = |rule: &&Rule| !lowering.is_callee || **rule != Rule::NoArguments;
+        let holds = |rule: &&Rule| match **rule {
+            // Functions that are called keep their parameters.
+            Rule::NoArguments => !lowering.is_callee,
+            Rule::NoInt64 => !lowering.target.int64,
+            _ => true,
+        };
         let rules: Vec<Rule> = pass.leaves.iter().filter(holds).copied().collect();
         if !(pass.when)(func, lowering) {
             self.progress.rules.extend(rules);

@@ -124,6 +124,16 @@ pub fn targets() -> Vec<(&'static str, Target)> {
             },
         ),
         (
+            "weak",
+            Target {
+                quirks: Quirks {
+                    long_words: false,
+                    ..lavapipe.quirks.clone()
+                },
+                ..Target::weak()
+            },
+        ),
+        (
             "wide",
             Target {
                 wide_range: true,

@@ -20,6 +20,7 @@ use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::ir::types::{Space, Type};
+use spirv_lowering::ir::verify::rules::Rule;
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
@@ -116,6 +117,21 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "zero_memory" => Pass::Function(|f| passes::zero_memory::run(f, |_, _| true)),
         "structurize" => Pass::Try(passes::structurize::run),
+        "lower_int64" => Pass::Interface(|m, f| {
+            let interface = arguments(m, f, &Target::weak())?;
+            let func = &mut m.functions[f];
+            let lower = |func: &mut Function| {
+                passes::lower_private::run(func)?;
+                passes::legalize::run(func)?;
+                passes::lower_int64::run(func)
+            };
+            lower(func).map_err(|e| e.to_string())?;
+            passes::clean(func);
+            match Rule::NoInt64.check(func) {
+                Ok(()) => Ok(interface),
+                Err(what) => Err(what),
+            }
+        }),
         "lower_dot" => Pass::Try(|f| passes::lower_dot::run(f, &Target::lavapipe())),
         "lower_group" => Pass::Module(|m, f| {
             passes::lower_group::run(

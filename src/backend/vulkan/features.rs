@@ -289,7 +289,8 @@ impl Features {
             (self.v12.timeline_semaphore, "timelineSemaphore"),
             (self.v12.host_query_reset, "hostQueryReset"),
             (self.v12.vulkan_memory_model, "vulkanMemoryModel"),
-            (self.core.shader_int64, "shaderInt64"),
+            (self.core.shader_int16, "shaderInt16"),
+            (self.v12.shader_int8, "shaderInt8"),
             (
                 self.v12.storage_buffer8_bit_access,
                 "storageBuffer8BitAccess",

@@ -498,7 +498,8 @@ fn kernel(format: Format) -> String {
     let mut body = String::new();
     for part in 0..3 {
         body += &format!(
-            "%ia{part} = OpIAdd %u64 %in %c{part}\n%ip{part} = OpConvertUToPtr %pp %ia{part}\n\
+            "%ia{part} = OpIAdd %u32 %in %c{part}\n\
+             %ip{part} = OpAccessChain %pp %from %c0 %ia{part}\n\
              %v{part} = OpLoad %ty %ip{part} Aligned {bytes}\n"
         );
     }
@@ -512,16 +513,16 @@ fn kernel(format: Format) -> String {
     };
     for part in 0..RESULTS {
         body += &format!(
-            "%oa{part} = OpIAdd %u64 %out %c{part}\n%op{part} = OpConvertUToPtr %pp %oa{part}\n\
+            "%oa{part} = OpIAdd %u32 %out %c{part}\n\
+             %op{part} = OpAccessChain %pp %to %c0 %oa{part}\n\
              OpStore %op{part} %r{part} Aligned {bytes}\n"
         );
     }
     let constants: String = (0..RESULTS)
-        .map(|part| format!("%c{part} = OpConstant %u64 {}\n", part * bytes))
+        .map(|part| format!("%c{part} = OpConstant %u32 {part}\n"))
         .collect();
     format!(
         "OpCapability Shader
-         OpCapability Int64
          OpCapability PhysicalStorageBufferAddresses
          OpCapability VulkanMemoryModel
          {capabilities}
@@ -533,23 +534,26 @@ fn kernel(format: Format) -> String {
          OpDecorate %args Block
          OpMemberDecorate %args 0 Offset 0
          OpMemberDecorate %args 1 Offset 8
+         OpDecorate %list ArrayStride {bytes}
+         OpDecorate %block Block
+         OpMemberDecorate %block 0 Offset 0
          OpDecorate %r1 NoContraction
          OpDecorate %r3 NoContraction
          %void = OpTypeVoid
          %fn = OpTypeFunction %void
          %u32 = OpTypeInt 32 0
-         %u64 = OpTypeInt 64 0
          %ty = OpTypeFloat {bits}
          %v3 = OpTypeVector %u32 3
          %pv3 = OpTypePointer Input %v3
-         %args = OpTypeStruct %u64 %u64
+         %list = OpTypeRuntimeArray %ty
+         %block = OpTypeStruct %list
+         %pblock = OpTypePointer PhysicalStorageBuffer %block
+         %args = OpTypeStruct %pblock %pblock
          %pargs = OpTypePointer PushConstant %args
-         %pu64 = OpTypePointer PushConstant %u64
+         %ppblock = OpTypePointer PushConstant %pblock
          %pp = OpTypePointer PhysicalStorageBuffer %ty
-         %i0 = OpConstant %u32 0
-         %i1 = OpConstant %u32 1
-         %stride_in = OpConstant %u64 {stride_in}
-         %stride_out = OpConstant %u64 {stride_out}
+         %three = OpConstant %u32 3
+         %results = OpConstant %u32 {RESULTS}
          {constants}
          %id = OpVariable %pv3 Input
          %push = OpVariable %pargs PushConstant
@@ -557,21 +561,16 @@ fn kernel(format: Format) -> String {
          %entry = OpLabel
          %gid = OpLoad %v3 %id
          %x = OpCompositeExtract %u32 %gid 0
-         %i = OpUConvert %u64 %x
-         %pin = OpAccessChain %pu64 %push %i0
-         %ain = OpLoad %u64 %pin
-         %pout = OpAccessChain %pu64 %push %i1
-         %aout = OpLoad %u64 %pout
-         %oin = OpIMul %u64 %i %stride_in
-         %in = OpIAdd %u64 %ain %oin
-         %oout = OpIMul %u64 %i %stride_out
-         %out = OpIAdd %u64 %aout %oout
+         %pfrom = OpAccessChain %ppblock %push %c0
+         %from = OpLoad %pblock %pfrom
+         %pto = OpAccessChain %ppblock %push %c1
+         %to = OpLoad %pblock %pto
+         %in = OpIMul %u32 %x %three
+         %out = OpIMul %u32 %x %results
          {body}
          OpReturn
          OpFunctionEnd",
         bits = bytes * 8,
-        stride_in = bytes * 3,
-        stride_out = bytes * RESULTS,
     )
 }
 

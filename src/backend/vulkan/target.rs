@@ -44,6 +44,7 @@ pub fn of(
     let v12 = &reported.v12;
     let on = |flag: vk::Bool32| flag == vk::TRUE;
     let fp16 = on(features.v12.shader_float16) && on(features.v11.storage_buffer16_bit_access);
+    let int64 = on(features.core.shader_int64);
     let fp64 = on(features.core.shader_float64);
     // Where widths may not differ in a mode, a mode counts only if all widths in question have it.
     let independent =
@@ -128,8 +129,9 @@ pub fn of(
         ),
         good_exp2: answers.exp2,
         good_log2: answers.log2,
-        int64_atomics_global: on(features.v12.shader_buffer_int64_atomics),
-        int64_atomics_local: on(features.v12.shader_shared_int64_atomics),
+        int64,
+        int64_atomics_global: int64 && on(features.v12.shader_buffer_int64_atomics),
+        int64_atomics_local: int64 && on(features.v12.shader_shared_int64_atomics),
         float32_atomic_add_global: on(features.atomic_float.shader_buffer_float32_atomic_add),
         float32_atomic_add_local: on(features.atomic_float.shader_shared_float32_atomic_add),
         workgroup_explicit_layout: on(workgroup.workgroup_memory_explicit_layout)
@@ -142,13 +144,13 @@ pub fn of(
         dot_4x8: reported.dot_4x8(features),
         subgroup_ops: reported.subgroup_ops(),
         subgroup_size,
-        subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
+        subgroup_extended_types: int64 && on(features.v12.shader_subgroup_extended_types),
         maximal_reconvergence: on(features.reconvergence.shader_maximal_reconvergence),
-        clock_device: on(features.clock.shader_device_clock),
-        clock_subgroup: on(features.clock.shader_subgroup_clock),
+        clock_device: int64 && on(features.clock.shader_device_clock),
+        clock_subgroup: int64 && on(features.clock.shader_subgroup_clock),
         quirks: spirv_lowering::target::Quirks {
             fences_wait: quirks.has(Quirk::FencesWait),
-            long_words: quirks.has(Quirk::LongWords),
+            long_words: quirks.has(Quirk::LongWords) && int64,
             negated_bounds: quirks.has(Quirk::NegatedBounds),
             extended_compares: quirks.has(Quirk::ExtendedCompares),
             wrapping_induction: quirks.has(Quirk::WrappingInduction),

@@ -48,6 +48,17 @@ impl Emitter<'_> {
         Ok(id)
     }
 
+    /// Returns the address at a byte offset of the push constants.
+    pub(super) fn push_address(&mut self, offset: u32) -> Result<Id> {
+        if self.target.int64 {
+            return self.push_load(offset, Type::I64);
+        }
+        let low = self.push_load(offset, Type::I32)?;
+        let high = self.push_load(offset + 4, Type::I32)?;
+        let pair = self.w.vec(Type::I32, 2);
+        Ok(self.op(S::CompositeConstruct, pair, &[low, high]))
+    }
+
     /// Returns the value at a byte offset of the push constants.
     pub(super) fn push_load(&mut self, offset: u32, ty: Type) -> Result<Id> {
         let size = ty.size();

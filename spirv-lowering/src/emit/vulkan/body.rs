@@ -44,7 +44,7 @@ impl<'a> Emitter<'a> {
             func,
             interface,
             target,
-            w: Writer::new(),
+            w: Writer::new(target),
             vars: Vec::new(),
             prologue: Vec::new(),
             code: Vec::new(),
@@ -129,6 +129,9 @@ impl<'a> Emitter<'a> {
             self.terminator(block)?;
         }
 
+        if !self.target.int64 && self.w.has(Capability::Int64) {
+            return Err(LowerError::internal("a value of 64 bits is left"));
+        }
         let void = self.w.void();
         let function_type = self.w.function_type(void);
         let main = self.w.id();
@@ -431,6 +434,27 @@ impl<'a> Emitter<'a> {
                 if self.same_type(from, to) {
                     return Ok(());
                 }
+            }
+            Op::Join => {
+                let (low, high) = (self.value(data.args[0]), self.value(data.args[1]));
+                let id = self.value(data.results[0]);
+                let pair = self.w.vec(Type::I32, 2);
+                if func.ty(data.results[0]).is_ptr() {
+                    self.op_to(S::CompositeConstruct, pair, id, &[low, high]);
+                } else {
+                    let words = self.op(S::CompositeConstruct, pair, &[low, high]);
+                    let ty = self.w.ty(Type::F64);
+                    self.op_to(S::Bitcast, ty, id, &[words]);
+                }
+                return Ok(());
+            }
+            Op::Low | Op::High => {
+                let (from, id) = (self.value(data.args[0]), self.value(data.results[0]));
+                let (pair, word) = (self.w.vec(Type::I32, 2), self.w.ty(Type::I32));
+                let words = self.op(S::Bitcast, pair, &[from]);
+                let half = u32::from(data.op == Op::High);
+                self.op_to(S::CompositeExtract, word, id, &[words, half]);
+                return Ok(());
             }
             Op::Hw(var) => return self.hw(var, data.results[0]),
             Op::Load { .. }

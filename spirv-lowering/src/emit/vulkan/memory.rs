@@ -183,18 +183,40 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns a pointer to `lanes` of `elem` at a 64-bit address plus a constant.
+    /// Returns a pointer to `lanes` of `elem` at an address plus a constant.
     fn physical(&mut self, address: Id, offset: u32, elem: Type, lanes: u32) -> Id {
         self.storage_caps(elem);
-        let mut address = address;
-        if offset != 0 {
-            let long = self.w.ty(Type::I64);
-            let offset = self.w.constant(Type::I64, offset.into());
-            address = self.op(S::IAdd, long, &[address, offset]);
-        }
+        let address = self.advanced(address, offset);
         let pointee = self.w.vec(elem, lanes);
         let ty = self.w.pointer(StorageClass::PhysicalStorageBuffer, pointee);
-        self.op(S::ConvertUToPtr, ty, &[address])
+        let convert = match self.target.int64 {
+            true => S::ConvertUToPtr,
+            false => S::Bitcast,
+        };
+        self.op(convert, ty, &[address])
+    }
+
+    /// Returns an address plus a constant. An address is a 64-bit integer, or a vector of two words
+    /// where there is no such integer.
+    fn advanced(&mut self, address: Id, offset: u32) -> Id {
+        if offset == 0 {
+            return address;
+        }
+        if self.target.int64 {
+            let long = self.w.ty(Type::I64);
+            let offset = self.w.constant(Type::I64, offset.into());
+            return self.op(S::IAdd, long, &[address, offset]);
+        }
+        let (word, truth) = (self.w.ty(Type::I32), self.w.ty(Type::Bool));
+        let (offset, zero, one) = (self.w.u32(offset), self.w.u32(0), self.w.u32(1));
+        let low = self.op(S::CompositeExtract, word, &[address, 0]);
+        let high = self.op(S::CompositeExtract, word, &[address, 1]);
+        let low = self.op(S::IAdd, word, &[low, offset]);
+        let carry = self.op(S::ULessThan, truth, &[low, offset]);
+        let carry = self.op(S::Select, word, &[carry, one, zero]);
+        let high = self.op(S::IAdd, word, &[high, carry]);
+        let pair = self.w.vec(Type::I32, 2);
+        self.op(S::CompositeConstruct, pair, &[low, high])
     }
 
     /// Returns a pointer to an element of an array.
@@ -517,14 +539,8 @@ impl Emitter<'_> {
                 let elem = self.func.ty(result);
                 if self.interface.args_in_buffer {
                     let base = self.implicit_offset(Implicit::ArgBuffer)?;
-                    let base = self.push_load(base, Type::I64)?;
-                    let long = self.w.ty(Type::I64);
-                    let delta = self.w.constant(Type::I64, offset.into());
-                    let address = if offset == 0 {
-                        base
-                    } else {
-                        self.op(S::IAdd, long, &[base, delta])
-                    };
+                    let base = self.push_address(base)?;
+                    let address = self.advanced(base, offset);
                     return self.load(inst, address, align_at(16, offset), false, false);
                 }
                 for (i, &result) in data.results.iter().enumerate() {

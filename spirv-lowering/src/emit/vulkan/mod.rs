@@ -4,7 +4,8 @@
 //! walk decides which capability, which instruction and which memory semantics to use.
 //!
 //! - Pointers are 64-bit integers (device addresses) until the access, where `OpConvertUToPtr`
-//!   makes a `PhysicalStorageBuffer` pointer of the access type.
+//!   makes a `PhysicalStorageBuffer` pointer of the access type. On targets without such integers
+//!   they are vectors of two words, and `OpBitcast` makes the pointer.
 //! - Memory model `Vulkan`: accesses to memory that other work-items may access are
 //!   `NonPrivatePointer`; barriers, fences and ordered atomics make memory available and visible.
 //! - Images are untyped by format: one variable for each binding and kind of component.

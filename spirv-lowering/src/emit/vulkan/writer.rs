@@ -43,10 +43,12 @@ pub struct Writer {
     builtins: FxHashMap<u32, Id>,
     floats: [bool; 3],
     converges: bool,
+    /// The target has 64-bit integers.
+    int64: bool,
 }
 
 impl Writer {
-    pub fn new() -> Self {
+    pub fn new(target: &Target) -> Self {
         let mut writer = Self {
             next: 1,
             caps: BTreeSet::new(),
@@ -59,14 +61,18 @@ impl Writer {
             builtins: FxHashMap::default(),
             floats: [false; 3],
             converges: false,
+            int64: target.int64,
         };
         for cap in [
             Capability::Shader,
             Capability::PhysicalStorageBufferAddresses,
             Capability::VulkanMemoryModel,
-            Capability::Int64,
         ] {
             writer.cap(cap);
+        }
+        // Whether or not the kernel has some.
+        if target.int64 {
+            writer.cap(Capability::Int64);
         }
         writer
     }
@@ -78,6 +84,11 @@ impl Writer {
 
     pub fn cap(&mut self, cap: Capability) {
         self.caps.insert(cap as u32);
+    }
+
+    /// Returns true if the capability is declared.
+    pub fn has(&self, cap: Capability) -> bool {
+        self.caps.contains(&(cap as u32))
     }
 
     pub fn extension(&mut self, name: &'static str) {
@@ -144,7 +155,8 @@ impl Writer {
         self.unique_type(Op::TypeFunction, &[result])
     }
 
-    /// Returns the type of a value; pointers and handles are 64-bit integers.
+    /// Returns the type of a value; pointers and handles are 64-bit integers, pointers on targets
+    /// without those two words.
     pub fn ty(&mut self, ty: Type) -> Id {
         match ty {
             Type::Bool => self.unique_type(Op::TypeBool, &[]),
@@ -157,7 +169,11 @@ impl Writer {
                 self.unique_type(Op::TypeInt, &[16, 0])
             }
             Type::I32 => self.unique_type(Op::TypeInt, &[32, 0]),
-            Type::I64 | Type::Ptr(_) | Type::Handle => self.unique_type(Op::TypeInt, &[64, 0]),
+            Type::Ptr(_) if !self.int64 => self.vec(Type::I32, 2),
+            Type::I64 | Type::Ptr(_) | Type::Handle => {
+                self.cap(Capability::Int64);
+                self.unique_type(Op::TypeInt, &[64, 0])
+            }
             Type::F16 => {
                 self.cap(Capability::Float16);
                 self.floats[0] = true;

@@ -187,11 +187,16 @@ fn global_addr(module: Option<&Module>, id: GlobalId, args: &[Type], results: &[
 }
 
 fn implicit(which: Implicit, component: u8, args: &[Type], results: &[Type]) -> Check {
+    let words = results.first() == Some(&Type::I32);
     let (ty, count) = match which {
         Implicit::ArgBuffer
         | Implicit::ProgramGlobals
         | Implicit::PrintfBuffer
-        | Implicit::EnqueueState => (Type::I64, 1),
+        | Implicit::EnqueueState
+            if !words =>
+        {
+            (Type::I64, 1)
+        }
         other => (Type::I32, other.size() / 4),
     };
     given(
@@ -326,6 +331,23 @@ pub(super) fn check(
             results,
             |from, to| from == Type::I64 && to.is_ptr(),
             "not from i64 to a pointer",
+        ),
+        Join => {
+            arity(args, results, 2, 1)?;
+            want(
+                args == [Type::I32; 2]
+                    && matches!(
+                        results[0],
+                        Type::Ptr(Space::Global | Space::Constant) | Type::F64
+                    ),
+                "not from two i32 to a pointer to global memory or f64",
+            )
+        }
+        Low | High => conversion(
+            args,
+            results,
+            |from, to| from == Type::F64 && to == Type::I32,
+            "not from f64 to i32",
         ),
         SpaceCast => conversion(
             args,

@@ -32,6 +32,8 @@ pub enum Rule {
     NoLocalPointers,
     /// Private memory is arrays.
     NoPrivatePointers,
+    /// Integers have at most 32 bits, and pointers are made of two of them.
+    NoInt64,
     /// Control flow is structured.
     Structured,
 }
@@ -81,6 +83,7 @@ impl Rule {
             Self::NoGenericPointers => ty == Type::Ptr(Space::Generic),
             Self::NoLocalPointers => ty == Type::Ptr(Space::Local),
             Self::NoPrivatePointers => ty == Type::Ptr(Space::Private),
+            Self::NoInt64 => ty == Type::I64,
             _ => false,
         }
     }
@@ -107,6 +110,10 @@ impl Rule {
                 matches!(op, Op::GlobalAddr(_)) && result != Some(Type::Ptr(Space::Local))
             }
             Self::NoMemCopy => matches!(op, Op::MemCopy { .. }),
+            // What is made of several blocks may have no definition on some way to it.
+            Self::NoInt64 => {
+                result.is_some_and(Type::is_ptr) && !matches!(op, Op::Join | Op::Undef)
+            }
             Self::NoGenericPointers | Self::NoLocalPointers | Self::NoPrivatePointers => false,
             Self::NoArguments | Self::Structured => false,
         }

@@ -26,7 +26,7 @@
 mod loops;
 mod make_reducible;
 mod regions;
-mod switches;
+pub(super) mod switches;
 
 use loops::Loops;
 use regions::Regions;
