@@ -159,7 +159,7 @@ impl Adapter {
             .layer
             .is_none_or(|layer| layer >= vk::make_api_version(0, 1, 3, 280));
         let features = wanted_features(vk_instance, raw, api, &extensions);
-        if let Some(name) = features.missing() {
+        if let Some(name) = features.missing(&extensions) {
             return Err(Unusable::old(format!("it lacks {name}")));
         }
         let queue_family = choose_queue_family(vk_instance, raw).ok_or_else(|| Unusable {

@@ -28,6 +28,9 @@ pub struct Extensions {
     pub integer_dot_product: bool,
     /// subgroupSizeControl of Vulkan 1.3, as an extension on 1.2.
     pub subgroup_size_control: bool,
+    /// Set for a device on another API, which lacks parts of Vulkan. Where it is there, it must be
+    /// enabled.
+    pub portability_subset: bool,
 }
 
 /// Returns true if a list of extensions has that one.
@@ -59,6 +62,7 @@ impl Extensions {
             maintenance4: old && has(list, khr::maintenance4::NAME),
             integer_dot_product: old && has(list, khr::shader_integer_dot_product::NAME),
             subgroup_size_control: old && has(list, ext::subgroup_size_control::NAME),
+            portability_subset: has(list, khr::portability_subset::NAME),
         }
     }
 
@@ -95,6 +99,7 @@ impl Extensions {
                 khr::shader_integer_dot_product::NAME,
             ),
             (self.subgroup_size_control, ext::subgroup_size_control::NAME),
+            (self.portability_subset, khr::portability_subset::NAME),
         ]
         .into_iter()
         .filter(|(wanted, _)| *wanted)
@@ -120,6 +125,7 @@ pub struct Features {
     pub(super) workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
     pub(super) map_placed: vk::PhysicalDeviceMapMemoryPlacedFeaturesEXT<'static>,
     pub(super) fault: vk::PhysicalDeviceFaultFeaturesEXT<'static>,
+    pub(super) portability: vk::PhysicalDevicePortabilitySubsetFeaturesKHR<'static>,
 }
 
 impl Features {
@@ -168,6 +174,9 @@ impl Features {
         if ext.device_fault {
             base = base.push_next(&mut self.fault);
         }
+        if ext.portability_subset {
+            base = base.push_next(&mut self.portability);
+        }
         let result = with(&mut base);
         self.core = base.features;
         self.v11.p_next = std::ptr::null_mut();
@@ -183,6 +192,7 @@ impl Features {
         self.workgroup.p_next = std::ptr::null_mut();
         self.map_placed.p_next = std::ptr::null_mut();
         self.fault.p_next = std::ptr::null_mut();
+        self.portability.p_next = std::ptr::null_mut();
         result
     }
 
@@ -279,11 +289,17 @@ impl Features {
             a.workgroup_memory_explicit_layout16_bit_access;
         want.map_placed.memory_map_placed = self.map_placed.memory_map_placed;
         want.fault.device_fault = self.fault.device_fault;
+        // What a device on another API has of Vulkan's common parts.
+        want.portability = self.portability;
         want
     }
 
     /// Returns the first required feature that is missing.
-    pub(super) fn missing(&self) -> Option<&'static str> {
+    pub(super) fn missing(&self, ext: &Extensions) -> Option<&'static str> {
+        let whole = |feature: vk::Bool32| match ext.portability_subset {
+            true => feature,
+            false => vk::TRUE,
+        };
         [
             (self.v12.buffer_device_address, "bufferDeviceAddress"),
             (self.v12.timeline_semaphore, "timelineSemaphore"),
@@ -299,9 +315,35 @@ impl Features {
                 self.v11.storage_buffer16_bit_access,
                 "storageBuffer16BitAccess",
             ),
+            (whole(self.portability.events), "events"),
+            (
+                whole(self.portability.image_view_format_swizzle),
+                "imageViewFormatSwizzle",
+            ),
+            (
+                whole(self.portability.image_view_format_reinterpretation),
+                "imageViewFormatReinterpretation",
+            ),
         ]
         .into_iter()
         .find(|(have, _)| *have == vk::FALSE)
         .map(|(_, name)| name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_portability_subset_is_enabled_where_it_is() {
+        let mut property = vk::ExtensionProperties::default();
+        assert!(!Extensions::offered(&[property], false).portability_subset);
+        let name = khr::portability_subset::NAME.to_bytes();
+        for (to, from) in property.extension_name.iter_mut().zip(name) {
+            *to = *from as std::ffi::c_char;
+        }
+        let extensions = Extensions::offered(&[property], false);
+        assert_eq!(extensions.names(), [khr::portability_subset::NAME.as_ptr()]);
     }
 }

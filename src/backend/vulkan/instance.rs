@@ -1,8 +1,9 @@
 //! The VkInstance: loading libvulkan at run time, the validation layer and its messages.
 
 use super::conv::During;
+use super::features::has;
 use crate::backend::{DeviceError, Result};
-use ash::{ext, vk};
+use ash::{ext, khr, vk};
 use std::ffi::{c_void, CStr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,6 +78,12 @@ fn layer_version(entry: &ash::Entry) -> Option<u32> {
         .map(|layer| layer.spec_version)
 }
 
+/// Returns the extensions of instances without a layer.
+fn instance_extensions(entry: &ash::Entry) -> Vec<vk::ExtensionProperties> {
+    // SAFETY: the entry points were loaded from libvulkan.
+    unsafe { entry.enumerate_instance_extension_properties(None) }.unwrap_or_default()
+}
+
 fn layer_extension(entry: &ash::Entry, name: &CStr) -> bool {
     // SAFETY: the entry points were loaded from libvulkan; the layer is present.
     unsafe { entry.enumerate_instance_extension_properties(Some(VALIDATION_LAYER)) }
@@ -115,7 +122,15 @@ impl Instance {
             .api_version(API_VERSION);
         let mut info = vk::InstanceCreateInfo::default().application_info(&application);
         let layers = [VALIDATION_LAYER.as_ptr()];
-        let mut extensions = vec![ext::debug_utils::NAME.as_ptr()];
+        let mut extensions = Vec::new();
+        // Else the loader hides drivers on other APIs: MoltenVK, KosmicKrisp.
+        if has(
+            &instance_extensions(&entry),
+            khr::portability_enumeration::NAME,
+        ) {
+            extensions.push(khr::portability_enumeration::NAME.as_ptr());
+            info = info.flags(vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR);
+        }
         let wanted = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
         let mut features =
             vk::ValidationFeaturesEXT::default().enabled_validation_features(&wanted);
@@ -131,15 +146,16 @@ impl Instance {
             )
             .pfn_user_callback(Some(on_message));
         if validation {
+            extensions.push(ext::debug_utils::NAME.as_ptr());
             if layer_extension(&entry, ext::validation_features::NAME) {
                 extensions.push(ext::validation_features::NAME.as_ptr());
                 info = info.push_next(&mut features);
             }
             info = info
                 .enabled_layer_names(&layers)
-                .enabled_extension_names(&extensions)
                 .push_next(&mut messenger_info);
         }
+        info = info.enabled_extension_names(&extensions);
         // SAFETY: the structures above are valid and outlive the call.
         let raw = unsafe { entry.create_instance(&info, None) }.during("vkCreateInstance")?;
         let messenger = if validation {
