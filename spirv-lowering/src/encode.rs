@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 11;
+const VERSION: u8 = 12;
 
 struct Writer(Vec<u8>);
 
@@ -413,6 +413,7 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         i.local_size,
         i.private_size,
         i.instruction_bound,
+        i.lanes,
     ] {
         w.u32(v);
     }
@@ -451,8 +452,8 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             r.u32()?,
         ))
     })?;
-    let [push_size, arg_buffer_size, local_size, private_size, instruction_bound] =
-        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
+    let [push_size, arg_buffer_size, local_size, private_size, instruction_bound, lanes] =
+        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
     let attributes = read_attributes(r)?;
     let [args_in_buffer, uses_printf, uses_subgroups, guarded, waits, uses_indirect_pointers] = [
         r.bool()?,
@@ -490,6 +491,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         uses_printf,
         instruction_bound,
         uses_subgroups,
+        lanes,
         guarded,
         waits,
         uses_indirect_pointers,
@@ -726,6 +728,7 @@ mod tests {
                 uses_printf: true,
                 instruction_bound: 70,
                 uses_subgroups: false,
+                lanes: 8,
                 guarded: true,
                 waits: true,
                 uses_indirect_pointers: true,

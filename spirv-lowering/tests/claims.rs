@@ -64,7 +64,11 @@ fn claimed(case: &Case, lanes: u32, keeps: bool) -> Result<Claimed, String> {
     // A smaller last work-group is packed by its own size: in the order that suits all.
     let whole = (0..3).all(|d| range.global[d] % range.local[d].max(1) == 0);
     let packing = match whole {
-        true => Packing::of(range.local, lanes, lowered.interface.uses_subgroups),
+        true => Packing::of(
+            range.local,
+            lowered.interface.lanes,
+            lowered.interface.uses_subgroups,
+        ),
         false => Packing::Linear,
     };
     let pieces = native::claims(&module, packing).map_err(|error| error.to_string())?;
@@ -84,7 +88,7 @@ fn check(case: &Case, (lanes, keeps): (u32, bool)) -> Checked {
             .iter()
             .filter(|piece| piece.callee.is_some())
             .count();
-        run(case, &it, lanes).map_err(|e| e.to_string())
+        run(case, &it).map_err(|e| e.to_string())
     });
     match found.map(|found| found.into_iter().next()) {
         Ok(Some(found)) => Checked::False(found),
@@ -93,7 +97,7 @@ fn check(case: &Case, (lanes, keeps): (u32, bool)) -> Checked {
     }
 }
 
-fn run(case: &Case, claimed: &Claimed, lanes: u32) -> Result<Vec<FalseClaim>, interp::Error> {
+fn run(case: &Case, claimed: &Claimed) -> Result<Vec<FalseClaim>, interp::Error> {
     let (mut memory, args, _) = case.memory()?;
     let missing = || interp::Error::Invalid("no kernel".into());
     let lowered = Lowered {
@@ -106,7 +110,7 @@ fn run(case: &Case, claimed: &Claimed, lanes: u32) -> Result<Vec<FalseClaim>, in
     let claims = (claimed.pieces.as_slice(), claimed.packing.order());
     let options = RunOptions {
         strict: true,
-        subgroup_size: lanes,
+        subgroup_size: claimed.interface.lanes,
         ..Default::default()
     };
     run_claimed(&lowered, claims, &case.range, &args, &mut memory, &options)
@@ -211,7 +215,7 @@ fn false_claims_are_found() {
         let Ok(mut it) = claimed(&case, 4, seed % 2 == 1) else {
             continue;
         };
-        if !matches!(run(&case, &it, 4), Ok(found) if found.is_empty()) {
+        if !matches!(run(&case, &it), Ok(found) if found.is_empty()) {
             continue;
         }
         for piece in &mut it.pieces {
@@ -223,7 +227,7 @@ fn false_claims_are_found() {
                 };
             }
         }
-        let wrong = run(&case, &it, 4).unwrap_or_default();
+        let wrong = run(&case, &it).unwrap_or_default();
         of_addresses += wrong
             .iter()
             .filter(|c| c.analysis.contains("reach"))
@@ -235,7 +239,7 @@ fn false_claims_are_found() {
                 }
             }
         }
-        let wrong = run(&case, &it, 4).unwrap_or_default();
+        let wrong = run(&case, &it).unwrap_or_default();
         found += wrong.iter().filter(|c| c.claim == Claim::Same).count();
     }
     assert!(found > 1 && of_addresses > 1, "{found}, {of_addresses}");
@@ -316,7 +320,7 @@ fn work_items_that_wait_are_not_compared() {
         ..counters()
     };
     let it = claimed(&case, 4, false).unwrap();
-    assert_eq!(run(&case, &it, 4).unwrap(), []);
+    assert_eq!(run(&case, &it).unwrap(), []);
 }
 
 /// Makes bounds false; those that hold of any number stay.
@@ -336,9 +340,9 @@ fn falsify(pieces: &mut [Claims]) {
 fn false_bounds_are_found() {
     let case = counters();
     let mut it = claimed(&case, 4, false).unwrap();
-    assert_eq!(run(&case, &it, 4).unwrap(), []);
+    assert_eq!(run(&case, &it).unwrap(), []);
     falsify(&mut it.pieces);
-    let wrong = run(&case, &it, 4).unwrap();
+    let wrong = run(&case, &it).unwrap();
     for analysis in ["alignment", "narrow_induction", "iterations"] {
         let analysis = format!("analysis::{analysis}");
         assert!(

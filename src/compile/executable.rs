@@ -77,7 +77,7 @@ pub struct Executable {
 }
 
 /// Returns the work-items of the device's sub-groups for which a kernel has to be lowered. Kernels
-/// may require smaller ones.
+/// may require smaller ones, or, of a processor, any.
 ///
 /// # Errors
 ///
@@ -89,6 +89,7 @@ pub fn subgroup_size(device: &dyn Device, attributes: &KernelAttributes) -> Resu
     };
     let sizes = &caps.subgroup_sizes;
     match sizes.contains(&required) {
+        true if device.target().native => Ok(device.target().subgroup_size),
         true => Ok(caps.hardware_subgroup(required)),
         false => Err(format!(
             "sub-groups of {required} work-items; the device has {sizes:?}"

@@ -47,7 +47,7 @@ impl Native {
             name: lowered.interface.name.clone(),
             kir: lowered.kir.clone(),
             implicit: lowered.interface.implicit.clone(),
-            lanes: { &lowered.interface.attributes }.sub_group_size(target.subgroup_size),
+            lanes: lowered.interface.lanes,
             width: target.subgroup_size,
             processor,
             for_any_group,

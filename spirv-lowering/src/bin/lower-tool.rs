@@ -201,7 +201,7 @@ fn main() -> Res<()> {
                     let module = spirv_lowering::ir::parse::parse_module(&lowered.kir)?;
                     let implicit = &lowered.interface.implicit;
                     let shape = Shape {
-                        lanes: target.subgroup_size,
+                        lanes: lowered.interface.lanes,
                         width: target.subgroup_size,
                         packing,
                         merged_bits: false,

@@ -129,6 +129,21 @@ pub enum Builtin {
     SubGroupLocalId,
 }
 
+impl Builtin {
+    /// Returns true for a size, a number or an id of sub-groups.
+    pub fn is_of_sub_groups(self) -> bool {
+        matches!(
+            self,
+            Self::SubGroupSize
+                | Self::SubGroupMaxSize
+                | Self::NumSubGroups
+                | Self::NumEnqueuedSubGroups
+                | Self::SubGroupId
+                | Self::SubGroupLocalId
+        )
+    }
+}
+
 /// Variables of the Vulkan execution model. All I32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]

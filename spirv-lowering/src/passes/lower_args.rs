@@ -647,6 +647,7 @@ pub fn run(
         uses_printf: instructions(func).any(prints),
         instruction_bound: instruction_bound(func),
         uses_subgroups: false,
+        lanes: 0,
         guarded: false,
         waits: waits::may_wait(func, found.looking),
         uses_indirect_pointers: access.indirect,

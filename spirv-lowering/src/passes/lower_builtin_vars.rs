@@ -104,7 +104,8 @@ pub fn is_narrow(builtin: Builtin) -> bool {
     )
 }
 
-fn lower(r: &mut Rewriter, linear: Linear, builtin: Builtin) -> Value {
+/// Emits the value of a built-in variable.
+pub(super) fn lower(r: &mut Rewriter, linear: Linear, builtin: Builtin) -> Value {
     let lanes = u64::from(linear.lanes.unwrap_or(1).max(1));
     match builtin {
         Builtin::GlobalId(d) => {

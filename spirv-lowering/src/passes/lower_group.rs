@@ -26,23 +26,11 @@ const MOST_ITEMS_NATIVE: u64 = 4096;
 
 /// Returns true if a kernel has operations that need sub-groups, and so a linear work-group.
 pub fn uses(func: &Function) -> bool {
-    let op = |op: Op| {
-        matches!(
-            op,
-            Op::Group(..)
-                | Op::Barrier {
-                    exec: Scope::SubGroup,
-                    ..
-                }
-                | Op::Builtin(
-                    Builtin::SubGroupSize
-                        | Builtin::SubGroupMaxSize
-                        | Builtin::NumSubGroups
-                        | Builtin::NumEnqueuedSubGroups
-                        | Builtin::SubGroupId
-                        | Builtin::SubGroupLocalId
-                )
-        )
+    let op = |op: Op| match op {
+        Op::Group(..) => true,
+        Op::Barrier { exec, .. } => exec == Scope::SubGroup,
+        Op::Builtin(builtin) => builtin.is_of_sub_groups(),
+        _ => false,
     };
     func.layout_insts().any(|&inst| op(func.insts[inst].op))
 }

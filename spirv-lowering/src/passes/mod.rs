@@ -35,6 +35,7 @@ pub mod release_locks;
 pub mod separate_loops;
 pub mod share_calls;
 pub mod simplify_cfg;
+pub mod split_sub_groups;
 pub mod sroa;
 pub mod structurize;
 pub mod unroll_loops;

@@ -18,6 +18,7 @@ use crate::passes::quirks::opaque_zeros::Zeros;
 use crate::passes::quirks::unsigned_compares::Compares;
 use crate::passes::quirks::*;
 use crate::passes::*;
+use crate::target::Target;
 use Step::CleanUp;
 
 /// The passes from the inlined kernel to KIR without generic pointers, program-scope variables and
@@ -220,6 +221,22 @@ pub static VULKAN: &[Step] = &[
 /// The passes from there to what code for processors is made of: memory has addresses, except that
 /// of work-items.
 pub static NATIVE: &[Step] = &[
+    // From here on sub-groups are packs.
+    needed("split_sub_groups", &[], |func, l| {
+        let size = l.kernel.attributes.sub_group_size(l.lanes);
+        let split = size != l.lanes && {
+            l.is_callee || !split_sub_groups::must_be_packs(func, &l.looking)
+        };
+        if !split {
+            l.lanes = size;
+            return Ok(false);
+        }
+        let changed = split_sub_groups::run(func, size)?;
+        if !l.is_callee {
+            l.collective = lower_group::uses(func);
+        }
+        Ok(changed)
+    }),
     of_kernel(needed("lower_images", &[Rule::NoImageAccess], |func, l| {
         l.images = lower_images::run(func, l.kernel, l.target)?;
         Ok(true)
@@ -231,7 +248,11 @@ pub static NATIVE: &[Step] = &[
     })),
     of_kernel(only_if(
         needed("lower_group", &[Rule::NoWorkGroupOperations], |func, l| {
-            lower_group::run(func, &mut l.reached.globals, l.target)?;
+            let target = Target {
+                subgroup_size: l.lanes,
+                ..l.target.clone()
+            };
+            lower_group::run(func, &mut l.reached.globals, &target)?;
             Ok(true)
         }),
         |_, l| l.collective,
@@ -242,7 +263,7 @@ pub static NATIVE: &[Step] = &[
     ),
     needed("lower_builtin_vars", &[Rule::NoBuiltins], |func, l| {
         let arrangement = lower_builtin_vars::Arrangement {
-            lanes: l.collective.then_some(l.target.subgroup_size),
+            lanes: l.collective.then_some(l.lanes),
             linear: false,
         };
         lower_builtin_vars::run(func, arrangement)?;
@@ -272,6 +293,7 @@ pub static NATIVE: &[Step] = &[
             let interface = lower_args(func, l)?;
             l.interface = Some(KernelInterface {
                 uses_subgroups: l.collective,
+                lanes: l.lanes,
                 ..interface
             });
             Ok(true)

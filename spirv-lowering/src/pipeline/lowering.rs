@@ -39,6 +39,8 @@ pub struct Lowering<'a> {
     pub indirect: bool,
     /// Set if the kernel has collective operations.
     pub collective: bool,
+    /// The work-items of a pack, for processors.
+    pub lanes: u32,
     /// Set by `guard_range`: work-items beyond the ND-range end at once.
     pub guarded: bool,
     /// Set by `lower_args`: what the runtime supplies at dispatch. Later passes complete it.
@@ -69,6 +71,7 @@ impl<'a> Lowering<'a> {
             private_size: 0,
             indirect: false,
             collective: false,
+            lanes: target.subgroup_size,
             guarded: false,
             interface: None,
         }

@@ -82,6 +82,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "release_locks" => Pass::Function(|f| passes::release_locks::run(f, &Looking::default())),
         "separate_loops" => Pass::Function(passes::separate_loops::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
+        "split_sub_groups" => Pass::Try(|f| passes::split_sub_groups::run(f, 8).map(|_| ())),
         "sroa" => Pass::Function(passes::sroa::run),
         "unroll_loops" => Pass::Function(passes::unroll_loops::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),

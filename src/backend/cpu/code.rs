@@ -187,7 +187,6 @@ const FEW_GROUPS: u64 = 2;
 pub struct CpuCode {
     interface: KernelInterface,
     native: Arc<dyn NativeCode>,
-    lanes: u32,
     max_group: u32,
     variants: [OnceLock<Arc<Variant>>; 5],
     /// Groups of one work-item go by packs.
@@ -200,20 +199,13 @@ pub struct CpuCode {
 }
 
 impl CpuCode {
-    /// Creates a kernel for packs of `lanes` work-items.
-    pub fn new(
-        native: Arc<dyn NativeCode>,
-        interface: &KernelInterface,
-        lanes: u32,
-        max_group: u32,
-    ) -> Self {
-        let checked =
-            check::on().then(|| Arc::new(CheckedKernel::new(native.as_ref(), interface, lanes)));
+    /// Creates a kernel for work-groups of at most `max_group` work-items.
+    pub fn new(native: Arc<dyn NativeCode>, interface: &KernelInterface, max_group: u32) -> Self {
+        let checked = check::on().then(|| Arc::new(CheckedKernel::new(native.as_ref(), interface)));
         Self {
             interface: interface.clone(),
             checked,
             native,
-            lanes,
             max_group,
             variants: Default::default(),
             packs_groups: OnceLock::new(),
@@ -233,7 +225,8 @@ impl CpuCode {
                 false => Packing::Alone,
             };
         }
-        Packing::of([x, y, z], self.lanes, self.interface.uses_subgroups)
+        let interface = &self.interface;
+        Packing::of([x, y, z], interface.lanes, interface.uses_subgroups)
     }
 
     /// Returns the code for a packing, or where there is none that which came with the program's

@@ -207,9 +207,7 @@ impl Device for CpuDevice {
         let MachineCode::Native(native) = code else {
             return Err(DeviceError::Unsupported("SPIR-V of Vulkan".to_owned()));
         };
-        let usual = self.target.subgroup_size;
-        let lanes = interface.attributes.sub_group_size(usual);
-        Ok(Arc::new(CpuCode::new(native, interface, lanes, MOST_ITEMS)))
+        Ok(Arc::new(CpuCode::new(native, interface, MOST_ITEMS)))
     }
 
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>> {

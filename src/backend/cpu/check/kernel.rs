@@ -31,22 +31,20 @@ pub struct CheckedKernel {
     interface: KernelInterface,
     /// None: its text cannot be read, which has been said.
     module: Option<Module>,
-    lanes: u32,
 }
 
 /// Held by launches that use device queues.
 static ENQUEUING: Mutex<(), { rank::CHECKED_LAUNCH }> = Mutex::new(());
 
 impl CheckedKernel {
-    /// Creates a checked kernel for sub-groups of `lanes` work-items.
-    pub fn new(native: &dyn NativeCode, interface: &KernelInterface, lanes: u32) -> Self {
+    /// Creates a checked kernel.
+    pub fn new(native: &dyn NativeCode, interface: &KernelInterface) -> Self {
         let name = &interface.name;
         let module = parse_module(native.kir());
         let module = module.map_err(|error| report::not_checked(name, &error.to_string()));
         Self {
             interface: interface.clone(),
             module: module.ok(),
-            lanes,
         }
     }
 
@@ -65,7 +63,11 @@ impl CheckedKernel {
             races: asked.race,
             barriers: asked.barrier,
         };
-        let packing = Packing::of(local_size, self.lanes, self.interface.uses_subgroups);
+        let packing = Packing::of(
+            local_size,
+            self.interface.lanes,
+            self.interface.uses_subgroups,
+        );
         let claims = asked.claims.then(|| native::claims(module, packing));
         let claims = claims.and_then(|claims| match claims {
             Ok(claims) => Some(claims),
@@ -81,7 +83,7 @@ impl CheckedKernel {
             local_size,
             push: args.push,
             local_args: args.local_args,
-            lanes: self.lanes,
+            lanes: self.interface.lanes,
             claims: claims.as_deref().map(|claims| (claims, packing.order())),
         };
         // What launches change comes back when they are over: two must not take one place of a device queue.
