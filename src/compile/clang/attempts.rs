@@ -473,7 +473,12 @@ fn run_own_target(
         ir = lost_truncations::with_separators(&ir);
     }
     if has(Quirk::OddVectors) {
-        ir = odd_vectors::lengthened(&ir);
+        let longer = odd_vectors::lengthened(&ir);
+        if lengthens && longer == ir {
+            *log += "no vector can be lengthened\n";
+            return Err(());
+        }
+        ir = longer;
     }
     if lines {
         ir = lines::marked(&ir);

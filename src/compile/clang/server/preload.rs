@@ -122,8 +122,10 @@ const SCM_RIGHTS: c_int = 1;
 const SOL_SOCKET: c_int = 1;
 
 /// The bytes of memory that a job may take: so many, and so many for each byte of its input. Small
-/// kernels take a tenth of that. A source of headers may be of any size.
+/// kernels take a tenth of that. A source of headers may be of any size; IR has several times the
+/// bytes of its source.
 const MEMORY: [c_ulong; 2] = [768 << 20, 16 << 10];
+const MEMORY_OF_IR: c_ulong = 4 << 10;
 const MEMORY_WITH_HEADERS: c_ulong = 8 << 30;
 
 /// The socket with the jobs.
@@ -470,14 +472,21 @@ unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -
 
 /// Limits the memory of this process: some faults of LLVM, and some sources, would take that of the
 /// whole machine.
-unsafe fn limit_memory<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) {
+unsafe fn limit_memory<'a>(arguments: impl Iterator<Item = &'a [u8]>) {
     // SAFETY: calls of the C library with memory of this function.
     unsafe {
         let size = lseek(0, 0, SEEK_END);
         lseek(0, 0, SEEK_SET);
-        let limit = match arguments.any(|word| word.starts_with(b"-I")) {
+        let (mut headers, mut each) = (false, MEMORY[1]);
+        for word in arguments {
+            headers |= word.starts_with(b"-I");
+            if word == b"ir" {
+                each = MEMORY_OF_IR;
+            }
+        }
+        let limit = match headers {
             true => MEMORY_WITH_HEADERS,
-            false => MEMORY[0] + MEMORY[1] * c_ulong::try_from(size).unwrap_or(0),
+            false => MEMORY[0] + each * c_ulong::try_from(size).unwrap_or(0),
         };
         setrlimit(RLIMIT_DATA, &[limit; 2]);
     }

@@ -8,8 +8,11 @@ fn shell() -> OwnedFd {
 }
 
 fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> JobEnd {
-    let words = ["/bin/sh", "-c", text];
-    let message = message(words.map(OsStr::new).into_iter()).unwrap();
+    words(server, &["/bin/sh", "-c", text], input, limit)
+}
+
+fn words(server: &OwnedFd, list: &[&str], input: &[u8], limit: Duration) -> JobEnd {
+    let message = message(list.iter().map(OsStr::new)).unwrap();
     match job(server, &message, input, limit) {
         Ok(outcome) => outcome,
         Err(_) => panic!("no job"),
@@ -46,6 +49,9 @@ fn memory_is_limited() {
     let limit = |input: &[u8]| number(script(&shell(), "ulimit -d", input, LIMIT).stdout.bytes());
     let (small, large) = (limit(b""), limit(&vec![0; 1 << 16]));
     assert_eq!((small, large), (768 << 10, (768 << 10) + (1 << 20)));
+    let of_ir = ["/bin/sh", "-c", "ulimit -d", "-x", "ir"];
+    let of_ir = words(&shell(), &of_ir, &vec![0; 1 << 16], LIMIT);
+    assert_eq!(number(of_ir.stdout.bytes()), (768 << 10) + (1 << 18));
 }
 
 /// Checks a job that ends without returning from `main`, as a compiler does that crashes.
