@@ -38,6 +38,8 @@ pub enum Claim {
 pub enum Bound {
     /// The value is a multiple of a power of two.
     Multiple(u32),
+    /// The value has these bits.
+    Is(u64),
     /// The value, without a sign, is not larger.
     AtMost(u64),
     /// The back edges of a loop are taken so many times at most each time that it is entered.
@@ -89,6 +91,7 @@ impl Claim {
     pub fn excludes(self, value: u64) -> bool {
         match self {
             Self::Each(Bound::Multiple(of)) => value % u64::from(of.max(1)) != 0,
+            Self::Each(Bound::Is(bits)) => value != bits,
             Self::Each(Bound::AtMost(most) | Bound::Repeats(most)) => value > most,
             Self::Each(Bound::NotNull) => value == 0,
             Self::Each(Bound::SignExtended) => value as i32 as i64 as u64 != value,
@@ -104,6 +107,7 @@ impl fmt::Display for Claim {
             Self::Same => f.write_str("the same in all lanes"),
             Self::Stride(stride) => write!(f, "a stride of {stride} from lane to lane"),
             Self::Each(Bound::Multiple(of)) => write!(f, "a multiple of {of}"),
+            Self::Each(Bound::Is(bits)) => write!(f, "{bits:#x}"),
             Self::Each(Bound::AtMost(most)) => write!(f, "at most {most:#x}"),
             Self::Each(Bound::Repeats(most)) => write!(f, "at most {most} repetitions"),
             Self::Each(Bound::NotNull) => f.write_str("not null"),

@@ -491,7 +491,7 @@ fn false_claims_of_passes_are_found() {
         "passes::byte_arrays",
         "passes::cse",
         "passes::dce",
-        "passes::fold_zero_loads",
+        "passes::fold_constant_loads",
         "passes::lower_builtin_vars",
         "passes::lower_generic_ptr",
         "passes::narrow_params",

@@ -46,12 +46,16 @@ impl Global {
         }
     }
 
-    /// Returns true if the variable is constant and all its bytes are zero.
-    pub fn is_zero(&self) -> bool {
+    /// Returns true if the variable is constant and its bytes are known.
+    pub fn is_constant(&self) -> bool {
         self.space == Some(Space::Constant)
             && self.linkage != Linkage::Import
             && self.relocs.is_empty()
-            && self.init.iter().flatten().all(|&byte| byte == 0)
+    }
+
+    /// Returns true if the variable is constant and all its bytes are zero.
+    pub fn is_zero(&self) -> bool {
+        self.is_constant() && self.init.iter().flatten().all(|&byte| byte == 0)
     }
 }
 

@@ -4,8 +4,8 @@
 //! adds those that stay true in what back ends get.
 
 use super::{
-    byte_arrays, cse, dce, fold_zero_loads, lower_builtin_vars, lower_generic_ptr, narrow_params,
-    share_calls,
+    byte_arrays, cse, dce, fold_constant_loads, lower_builtin_vars, lower_generic_ptr,
+    narrow_params, share_calls,
 };
 use crate::analysis::alignment::Alignments;
 use crate::analysis::alloca::Addresses;
@@ -85,8 +85,8 @@ fn of_part(func: &Function, module: &Module, wide: bool) -> Claims {
     let mut claim = |value, bound, analysis| {
         claim(&mut claims.bounds, func, value, (bound, analysis));
     };
-    for value in fold_zero_loads::zeros(func, &module.globals) {
-        claim(value, Bound::AtMost(0), "passes::fold_zero_loads");
+    for (value, bits) in fold_constant_loads::known(func, &module.globals) {
+        claim(value, Bound::Is(bits), "passes::fold_constant_loads");
     }
     for &inst in func.layout_insts() {
         let data = &func.insts[inst];

@@ -7,7 +7,7 @@ pub mod contract;
 pub mod cse;
 pub mod dce;
 pub mod expand_memcopy;
-pub mod fold_zero_loads;
+pub mod fold_constant_loads;
 pub mod guard_range;
 pub mod inline;
 pub mod legalize;

@@ -31,8 +31,8 @@ pub static SHARED: &[Step] = &[
         *func = compact(func);
         Ok(false)
     }),
-    optional("fold_zero_loads", |func, l| {
-        fold_zero_loads::run(func, &l.program.globals)
+    optional("fold_constant_loads", |func, l| {
+        fold_constant_loads::run(func, &l.program.globals)
     }),
     needed(
         "lower_generic_ptr",
@@ -43,7 +43,15 @@ pub static SHARED: &[Step] = &[
         },
     ),
     CleanUp,
-    optional("unroll_loops", |func, _| Ok(unroll_loops::run(func))),
+    optional("unroll_loops", |func, l| {
+        let unrolled = unroll_loops::run(func);
+        if unrolled {
+            // The loops may have read tables.
+            const_fold::run(func);
+            fold_constant_loads::run(func, &l.program.globals)?;
+        }
+        Ok(unrolled)
+    }),
     CleanUp,
     needed("arg_access", &[], |func, l| {
         l.access = arg_access::analyse(func);

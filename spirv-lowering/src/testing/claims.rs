@@ -49,7 +49,7 @@ fn has_parameters(pass: &str) -> bool {
         "inline",
         "separate_loops",
         "compact",
-        "fold_zero_loads",
+        "fold_constant_loads",
         "lower_generic_ptr",
         "unroll_loops",
     ];

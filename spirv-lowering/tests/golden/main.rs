@@ -152,8 +152,8 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "lower_images" => Pass::Module(|m, f| images(m, f, &Target::full())),
         "lower_images_no_load" => Pass::Module(|m, f| images(m, f, &Target::lavapipe())),
-        "fold_zero_loads" => Pass::Module(|m, f| {
-            let result = passes::fold_zero_loads::run(&mut m.functions[f], &m.globals);
+        "fold_constant_loads" => Pass::Module(|m, f| {
+            let result = passes::fold_constant_loads::run(&mut m.functions[f], &m.globals);
             result.map(|_| ()).map_err(|e| e.to_string())
         }),
         "compact" => Pass::Function(|f| {
