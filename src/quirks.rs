@@ -40,6 +40,8 @@ pub enum Quirk {
     AbsoluteDifferences,
     MovedLoads,
     NarrowBitCounts,
+    NarrowExtremes,
+    MixedQuotients,
     HalfOverflow,
     ForgottenHalves,
     ForgottenRounding,
@@ -318,6 +320,28 @@ static DRIVERS: &[Row] = &[
                sign to. One more bit is set, and subtracted from the count (`narrow_bit_counts`).",
         test: "executors 91500113",
         fails_on: "H100, H200, NVIDIA 580.159: nine of 1,300 generated kernels",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::NarrowExtremes,
+        name: "narrow-extremes",
+        drivers: NVIDIA,
+        only: None,
+        what: "A loop runs once, or for ever, whose trip count is `max(x, (ushort)1)`. Minima and maxima of 8 and 16 bits are taken in \
+               32 (`narrow_extremes`).",
+        test: "tests/programs/kept/narrow_trip_counts.cl",
+        fails_on: "H200, NVIDIA 580.159",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::MixedQuotients,
+        name: "mixed-quotients",
+        drivers: NVIDIA,
+        only: None,
+        what: "`x = n % (x + 1) * 31 + 32` gives, with 64 bits and done twice, what it gives once. Results of 64-bit divisions become \
+               opaque (`opaque_quotients`).",
+        test: "tests/programs/kept/remainders.cl",
+        fails_on: "H200, NVIDIA 580.159",
         again: "2027-05",
     },
     Row {

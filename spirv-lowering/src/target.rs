@@ -87,6 +87,12 @@ pub struct Quirks {
     /// The bit count of an 8- or 16-bit value includes the bits of its sign extension
     /// ([`narrow_bit_counts`](crate::passes::quirks::narrow_bit_counts)).
     pub narrow_bit_counts: bool,
+    /// A product of the result of a 64-bit division is taken for that of another
+    /// ([`opaque_quotients`](crate::passes::quirks::opaque_quotients)).
+    pub mixed_quotients: bool,
+    /// A loop whose trip count is a minimum or maximum of 8- or 16-bit integers loses iterations
+    /// ([`narrow_extremes`](crate::passes::quirks::narrow_extremes)).
+    pub narrow_extremes: bool,
     /// An integer that overflows a half is exact after it is widened again
     /// ([`half_overflow`](crate::passes::quirks::half_overflow)).
     pub half_overflow: bool,

@@ -178,6 +178,13 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.narrow_bit_counts,
     ),
     only_if(
+        optional("narrow_extremes", |func, _| {
+            narrow_extremes::run(func)?;
+            Ok(true)
+        }),
+        |_, l| l.target.quirks.narrow_extremes,
+    ),
+    only_if(
         optional("divided_trip_counts", |func, _| {
             divided_trip_counts::run(func)
         }),
@@ -203,6 +210,10 @@ pub static VULKAN: &[Step] = &[
             Ok(true)
         }),
         |_, l| l.target.quirks.misrounded_doubles,
+    ),
+    only_if(
+        optional("opaque_quotients", |func, _| opaque_quotients::run(func)),
+        |_, l| l.target.quirks.mixed_quotients,
     ),
     only_if(
         optional("opaque_zeros", |func, l| {

@@ -93,6 +93,8 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 quirks: Quirks {
                     misrounded_doubles: true,
                     narrow_bit_counts: true,
+                    mixed_quotients: true,
+                    narrow_extremes: true,
                     wrapping_induction: true,
                     chosen_signs: true,
                     half_overflow: true,

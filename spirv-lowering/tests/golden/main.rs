@@ -87,6 +87,8 @@ fn passes(folder: &str) -> Option<Pass> {
         "unroll_loops" => Pass::Function(passes::unroll_loops::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
+        "opaque_quotients" => Pass::Try(|f| passes::quirks::opaque_quotients::run(f).map(|_| ())),
+        "narrow_extremes" => Pass::Try(passes::quirks::narrow_extremes::run),
         "absolute_differences" => {
             Pass::Try(|f| passes::quirks::absolute_differences::run(f).map(|_| ()))
         }

@@ -158,6 +158,8 @@ pub fn of(
             constant_zeros: quirks.has(Quirk::ConstantZeros),
             chosen_signs: quirks.has(Quirk::ChosenSigns),
             narrow_bit_counts: quirks.has(Quirk::NarrowBitCounts),
+            mixed_quotients: quirks.has(Quirk::MixedQuotients),
+            narrow_extremes: quirks.has(Quirk::NarrowExtremes),
             half_overflow: quirks.has(Quirk::HalfOverflow),
             forgotten_halves: quirks.has(Quirk::ForgottenHalves),
             forgotten_rounding: quirks.has(Quirk::ForgottenRounding),

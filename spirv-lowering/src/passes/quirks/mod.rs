@@ -6,6 +6,8 @@ pub mod divided_trip_counts;
 pub mod half_overflow;
 pub mod misrounded_doubles;
 pub mod narrow_bit_counts;
+pub mod narrow_extremes;
+pub mod opaque_quotients;
 pub mod opaque_zeros;
 pub mod unsigned_compares;
 pub mod wrapping_induction;
