@@ -450,8 +450,8 @@ pub struct KernelInterface {
     pub instruction_bound: u32,
     /// Set if the kernel uses sub-group operations or built-ins.
     pub uses_subgroups: bool,
-    /// The work-items of a pack of a kernel for processors, which is a sub-group where the kernel
-    /// uses sub-groups. 0 for Vulkan.
+    /// The work-items of a pack of a kernel for processors, which is a sub-group where its
+    /// work-items look at one another. 0 for Vulkan.
     pub lanes: u32,
     /// Set if the kernel does not depend on how its work-items are grouped, and has the test of
     /// [`SPEC_GUARD`].

@@ -243,9 +243,7 @@ pub static NATIVE: &[Step] = &[
     // From here on sub-groups are packs.
     needed("split_sub_groups", &[], |func, l| {
         let size = l.kernel.attributes.sub_group_size(l.lanes);
-        let split = size != l.lanes && {
-            l.is_callee || !split_sub_groups::must_be_packs(func, &l.looking)
-        };
+        let split = size != l.lanes && (l.is_callee || !split_sub_groups::must_be_packs(func));
         if !split {
             l.lanes = size;
             return Ok(false);
