@@ -131,6 +131,12 @@ pub struct Target {
     pub good_exp2: bool,
     /// GLSL.std.450 Log2 is within those for log, log2 and log10, subnormal operands included.
     pub good_log2: bool,
+    /// Integers of 8 and 16 bits in arithmetic. Without them there is no `half` either.
+    pub small_ints: bool,
+    /// Elements of 8 bits in memory.
+    pub storage8: bool,
+    /// Elements of 16 bits in memory. Without them there is no `half` either.
+    pub storage16: bool,
     /// 64-bit integers. Without them there are no atomics of that width, and no clocks.
     pub int64: bool,
     /// 64-bit integer atomics on buffers (shaderBufferInt64Atomics).
@@ -185,6 +191,16 @@ impl Target {
         size.is_power_of_two() && size <= 128 && self.subgroup_ops & needed == needed
     }
 
+    /// Returns true if memory is accessed by elements of that many bytes, 1 or 2. For the validator
+    /// a vector that becomes a pointer to them is arithmetic.
+    pub fn has_storage(&self, bytes: u32) -> bool {
+        let storage = match bytes {
+            1 => self.storage8,
+            _ => self.storage16,
+        };
+        storage && (self.int64 || self.small_ints)
+    }
+
     /// Returns the target of a device with all capabilities, for tests: explicit shared-memory
     /// layout, exact arithmetic, 256 bytes of push constants.
     pub fn full() -> Self {
@@ -208,6 +224,9 @@ impl Target {
             fp64: exact,
             good_exp2: true,
             good_log2: true,
+            small_ints: true,
+            storage8: true,
+            storage16: true,
             int64: true,
             int64_atomics_global: true,
             int64_atomics_local: true,
@@ -252,11 +271,14 @@ impl Target {
         }
     }
 
-    /// Returns the target of a device without 64-bit integers.
+    /// Returns the target of a device that computes with 32-bit integers alone, but has smaller and
+    /// larger ones in memory.
     pub fn weak() -> Self {
         Self {
             max_push_constants: 128,
             max_local_memory: 16 << 10,
+            small_ints: false,
+            fp16: FloatCaps::NONE,
             int64: false,
             int64_atomics_global: false,
             int64_atomics_local: false,

@@ -135,9 +135,20 @@ fn kernels() {
                 Target::lavapipe(),
                 miscounting(),
                 Target::weak(),
+                small_in_memory(),
             ] {
+                // Some compute with halves.
+                let halves = kernel.name.contains("half") || kernel.name.contains("fp16");
+                if halves && !target.fp16.supported {
+                    continue;
+                }
                 let lowered = lower(&target);
-                assert!(target.int64 || !has(&lowered.words, Capability::Int64));
+                let has = |capability| has(&lowered.words, capability);
+                assert!(target.int64 || !has(Capability::Int64));
+                assert!(target.small_ints || !has(Capability::Int8) && !has(Capability::Int16));
+                assert!(target.fp16.supported || !has(Capability::Float16));
+                assert!(target.has_storage(1) || !has(Capability::StorageBuffer8BitAccess));
+                assert!(target.has_storage(2) || !has(Capability::StorageBuffer16BitAccess));
                 let most = match kernel.name.as_str() {
                     // 400,000 with everything inlined.
                     "shared_calls" => 150_000,
@@ -158,6 +169,14 @@ fn kernels() {
 fn has(words: &[u32], capability: Capability) -> bool {
     let declared = [2 << 16 | Op::Capability as u32, capability as u32];
     words[5..].windows(2).any(|pair| pair == declared)
+}
+
+/// A device with small integers in memory, but not in arithmetic.
+fn small_in_memory() -> Target {
+    Target {
+        int64: true,
+        ..Target::weak()
+    }
 }
 
 /// A device whose compiler has the defect that `unsigned_compares` is for.

@@ -111,6 +111,8 @@ pub struct Options {
     pub subgroup_size: u32,
     /// Bytes of local variables that passes added and the module does not declare.
     pub scratch: u64,
+    /// Memory is there in whole words, as it is on devices, for code that accesses nothing smaller.
+    pub words: bool,
 }
 
 impl Default for Options {
@@ -121,6 +123,7 @@ impl Default for Options {
             noise: 0x9e37_79b9_7f4a_7c15,
             subgroup_size: 8,
             scratch: 16 << 10,
+            words: false,
         }
     }
 }

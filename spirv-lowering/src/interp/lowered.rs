@@ -84,6 +84,9 @@ fn run_with(
         bytes[4..8].copy_from_slice(&(PRINTF_BYTES as u32).to_le_bytes());
         memory.add(bytes, 128)
     });
+    if options.words {
+        memory.fill_words();
+    }
     let dispatches = match lowered.guard {
         true => vec![GroupRange {
             first: [0; 3],

@@ -176,6 +176,15 @@ impl Memory {
         region.bytes.get(at..at + size as usize)
     }
 
+    /// Adds unknown bytes to each region up to the end of its last word.
+    pub(super) fn fill_words(&mut self) {
+        for region in &mut self.regions {
+            let whole = region.bytes.len().next_multiple_of(4);
+            region.bytes.resize(whole, 0x5a);
+            region.unknown.resize(whole, 0xff);
+        }
+    }
+
     /// Adds a variable that was never written.
     pub fn add_fresh(&mut self, size: u64, align: u64, noise: u64) -> u64 {
         let base = self.place(align);

@@ -22,6 +22,7 @@ pub mod lower_globals;
 pub mod lower_group;
 pub mod lower_half_atomic;
 pub mod lower_images;
+pub mod lower_int16;
 pub mod lower_int64;
 pub mod lower_local;
 pub mod lower_printf;

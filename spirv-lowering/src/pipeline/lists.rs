@@ -222,7 +222,14 @@ pub static VULKAN: &[Step] = &[
         }),
         |_, l| l.target.quirks.constant_zeros || l.target.quirks.chosen_signs,
     ),
-    // Quirks are over, which make 64-bit integers of their own. Other targets need no clean-up here.
+    // Quirks are over, which make integers of all widths. Other targets need no clean-up here.
+    only_if(
+        needed("lower_int16", &[Rule::NoInt16], |func, l| {
+            lower_int16::run(func, l.target)?;
+            Ok(true)
+        }),
+        |func, l| lower_int16::applies(func, l.target),
+    ),
     only_if(
         needed("lower_int64", &[Rule::NoInt64], |func, _| {
             lower_int64::run(func)?;

@@ -110,6 +110,7 @@ impl<'o, 'a> Runner<'o, 'a> {
         let holds = |rule: &&Rule| match **rule {
             // Functions that are called keep their parameters.
             Rule::NoArguments => !lowering.is_callee,
+            Rule::NoInt16 => !lowering.target.small_ints,
             Rule::NoInt64 => !lowering.target.int64,
             _ => true,
         };

@@ -136,6 +136,15 @@ pub fn targets() -> Vec<(&'static str, Target)> {
             },
         ),
         (
+            "words",
+            Target {
+                small_ints: false,
+                subgroup_extended_types: false,
+                fp16: FloatCaps::NONE,
+                ..full.clone()
+            },
+        ),
+        (
             "wide",
             Target {
                 wide_range: true,
@@ -168,6 +177,7 @@ pub(super) fn run_options(target: &Target, strict: bool) -> RunOptions {
         strict,
         noise: if strict { 1 } else { 0x7777_1234 },
         subgroup_size: target.subgroup_size.max(1),
+        words: !(strict || target.has_storage(1) && target.has_storage(2)),
         ..Default::default()
     }
 }

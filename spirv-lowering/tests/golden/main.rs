@@ -120,6 +120,21 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "zero_memory" => Pass::Function(|f| passes::zero_memory::run(f, |_, _| true)),
         "structurize" => Pass::Try(passes::structurize::run),
+        "lower_int16" => Pass::Interface(|m, f| {
+            let target = Target {
+                int64: true,
+                ..Target::weak()
+            };
+            small_ints(m, f, &target)
+        }),
+        "lower_int16_words" => Pass::Interface(|m, f| {
+            let target = Target {
+                storage8: false,
+                storage16: false,
+                ..Target::weak()
+            };
+            small_ints(m, f, &target)
+        }),
         "lower_int64" => Pass::Interface(|m, f| {
             let interface = arguments(m, f, &Target::weak())?;
             let func = &mut m.functions[f];
@@ -315,6 +330,23 @@ fn share(module: &mut Module, func: FuncId, calls_squared: usize) -> Result<(), 
         ..shared
     };
     Ok(())
+}
+
+/// Lowers small integers for a target.
+fn small_ints(
+    module: &mut Module,
+    func: FuncId,
+    target: &Target,
+) -> Result<KernelInterface, String> {
+    let interface = arguments(module, func, target)?;
+    local(module, func, target)?;
+    let func = &mut module.functions[func];
+    let lower = |func: &mut Function| {
+        passes::lower_private::run(func)?;
+        passes::lower_int16::run(func, target)
+    };
+    lower(func).map_err(|e| e.to_string())?;
+    Rule::NoInt16.check(func).map(|()| interface)
 }
 
 fn local(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {

@@ -305,16 +305,6 @@ impl Features {
             (self.v12.timeline_semaphore, "timelineSemaphore"),
             (self.v12.host_query_reset, "hostQueryReset"),
             (self.v12.vulkan_memory_model, "vulkanMemoryModel"),
-            (self.core.shader_int16, "shaderInt16"),
-            (self.v12.shader_int8, "shaderInt8"),
-            (
-                self.v12.storage_buffer8_bit_access,
-                "storageBuffer8BitAccess",
-            ),
-            (
-                self.v11.storage_buffer16_bit_access,
-                "storageBuffer16BitAccess",
-            ),
             (whole(self.portability.events), "events"),
             (
                 whole(self.portability.image_view_format_swizzle),

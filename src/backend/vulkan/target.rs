@@ -43,7 +43,10 @@ pub fn of(
 ) -> Target {
     let v12 = &reported.v12;
     let on = |flag: vk::Bool32| flag == vk::TRUE;
-    let fp16 = on(features.v12.shader_float16) && on(features.v11.storage_buffer16_bit_access);
+    let small_ints = on(features.core.shader_int16) && on(features.v12.shader_int8);
+    let storage8 = on(features.v12.storage_buffer8_bit_access);
+    let storage16 = on(features.v11.storage_buffer16_bit_access);
+    let fp16 = on(features.v12.shader_float16) && small_ints && storage16;
     let int64 = on(features.core.shader_int64);
     let fp64 = on(features.core.shader_float64);
     // Where widths may not differ in a mode, a mode counts only if all widths in question have it.
@@ -129,6 +132,9 @@ pub fn of(
         ),
         good_exp2: answers.exp2,
         good_log2: answers.log2,
+        small_ints,
+        storage8,
+        storage16,
         int64,
         int64_atomics_global: int64 && on(features.v12.shader_buffer_int64_atomics),
         int64_atomics_local: int64 && on(features.v12.shader_shared_int64_atomics),
@@ -144,7 +150,11 @@ pub fn of(
         dot_4x8: reported.dot_4x8(features),
         subgroup_ops: reported.subgroup_ops(),
         subgroup_size,
-        subgroup_extended_types: int64 && on(features.v12.shader_subgroup_extended_types),
+        subgroup_extended_types: int64
+            && small_ints
+            && storage8
+            && storage16
+            && on(features.v12.shader_subgroup_extended_types),
         maximal_reconvergence: on(features.reconvergence.shader_maximal_reconvergence),
         clock_device: int64 && on(features.clock.shader_device_clock),
         clock_subgroup: int64 && on(features.clock.shader_subgroup_clock),

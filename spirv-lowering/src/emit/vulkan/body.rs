@@ -230,6 +230,11 @@ impl<'a> Emitter<'a> {
             };
             let data = &self.func.insts[inst];
             match data.op {
+                // In memory alone, so that there are no constants.
+                Op::Const(bits) if self.is_foreign(v) => {
+                    let (ty, word) = (self.w.ty(self.func.ty(v)), self.w.u32(bits as u32));
+                    return self.op(S::UConvert, ty, &[word]);
+                }
                 Op::Const(bits) => {
                     let id = self.w.constant(self.func.ty(v), bits);
                     self.values[v] = id;
@@ -250,6 +255,11 @@ impl<'a> Emitter<'a> {
         let id = self.w.id();
         self.values[v] = id;
         id
+    }
+
+    /// Returns true for an integer that the target does not compute with.
+    fn is_foreign(&self, value: Value) -> bool {
+        !self.target.small_ints && matches!(self.func.ty(value), Type::I8 | Type::I16)
     }
 
     fn same_type(&self, a: Type, b: Type) -> bool {

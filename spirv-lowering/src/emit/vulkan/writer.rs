@@ -45,6 +45,8 @@ pub struct Writer {
     converges: bool,
     /// The target has 64-bit integers.
     int64: bool,
+    /// The target computes with integers of 8 and 16 bits.
+    small_ints: bool,
 }
 
 impl Writer {
@@ -62,6 +64,7 @@ impl Writer {
             floats: [false; 3],
             converges: false,
             int64: target.int64,
+            small_ints: target.small_ints,
         };
         for cap in [
             Capability::Shader,
@@ -84,6 +87,13 @@ impl Writer {
 
     pub fn cap(&mut self, cap: Capability) {
         self.caps.insert(cap as u32);
+    }
+
+    /// Declares that there is arithmetic on a small integer, which may also be for memory alone.
+    fn small_cap(&mut self, cap: Capability) {
+        if self.small_ints {
+            self.cap(cap);
+        }
     }
 
     /// Returns true if the capability is declared.
@@ -161,11 +171,11 @@ impl Writer {
         match ty {
             Type::Bool => self.unique_type(Op::TypeBool, &[]),
             Type::I8 => {
-                self.cap(Capability::Int8);
+                self.small_cap(Capability::Int8);
                 self.unique_type(Op::TypeInt, &[8, 0])
             }
             Type::I16 => {
-                self.cap(Capability::Int16);
+                self.small_cap(Capability::Int16);
                 self.unique_type(Op::TypeInt, &[16, 0])
             }
             Type::I32 => self.unique_type(Op::TypeInt, &[32, 0]),

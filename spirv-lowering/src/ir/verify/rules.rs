@@ -32,6 +32,8 @@ pub enum Rule {
     NoLocalPointers,
     /// Private memory is arrays.
     NoPrivatePointers,
+    /// Integers of 8 and 16 bits are what is loaded and stored, and no more.
+    NoInt16,
     /// Integers have at most 32 bits, and pointers are made of two of them.
     NoInt64,
     /// Control flow is structured.
@@ -61,7 +63,8 @@ impl Rule {
         for &block in &func.layout {
             let data = &func.blocks[block];
             for &param in &data.params {
-                if self.forbids_value(func.ty(param)) {
+                let small = matches!(func.ty(param), Type::I8 | Type::I16);
+                if self.forbids_value(func.ty(param)) || *self == Self::NoInt16 && small {
                     return Err(format!("{self:?}: {param} is a {:?}", func.ty(param)));
                 }
             }
@@ -110,6 +113,10 @@ impl Rule {
                 matches!(op, Op::GlobalAddr(_)) && result != Some(Type::Ptr(Space::Local))
             }
             Self::NoMemCopy => matches!(op, Op::MemCopy { .. }),
+            Self::NoInt16 => {
+                matches!(result, Some(Type::I8 | Type::I16))
+                    && !matches!(op, Op::Load { .. } | Op::Trunc | Op::Const(_))
+            }
             // What is made of several blocks may have no definition on some way to it.
             Self::NoInt64 => {
                 result.is_some_and(Type::is_ptr) && !matches!(op, Op::Join | Op::Undef)
