@@ -159,11 +159,14 @@ fn refused(why: &str) -> DeviceError {
 }
 
 /// Returns the length of what a handle names, if it has one.
+#[cfg(unix)]
 fn length(fd: i32) -> std::io::Result<Option<u64>> {
-    #[cfg(unix)]
-    return crate::util::fds::length(fd);
-    #[cfg(not(unix))]
-    return Ok(None);
+    crate::util::fds::length(fd)
+}
+
+#[cfg(not(unix))]
+fn length(_fd: i32) -> std::io::Result<Option<u64>> {
+    Ok(None)
 }
 
 /// Fails where a file descriptor is not open, or is that of a file with less than `size` bytes. What it is otherwise the driver
