@@ -290,6 +290,28 @@ impl Emitter<'_> {
                 self.llvm.cast(Cast::Bitcast, &value, to)
             }
             Op::PtrAdd => self.llvm.offset(a, b),
+            Op::Join => {
+                let wide = LlvmType::I64.like(to);
+                let low = self.llvm.cast(Cast::ZExt, a, wide);
+                let high = self.llvm.cast(Cast::ZExt, b, wide);
+                let half = Operand::constant(wide, 32);
+                let high = self.llvm.binary(Binary::Shl, &high, &half);
+                let word = self.llvm.or(&low, &high);
+                let cast = match to.is_float() {
+                    true => Cast::Bitcast,
+                    false => Cast::IntToPtr,
+                };
+                self.llvm.cast(cast, &word, to)
+            }
+            Op::Low | Op::High => {
+                let wide = LlvmType::I64.like(to);
+                let mut word = self.llvm.cast(Cast::Bitcast, a, wide);
+                if data.op == Op::High {
+                    let half = Operand::constant(wide, 32);
+                    word = self.llvm.binary(Binary::LShr, &word, &half);
+                }
+                self.llvm.cast(Cast::Trunc, &word, to)
+            }
             Op::SpecSize(_) => {
                 return Err(LowerError::unsupported("sizes of local arguments"));
             }
