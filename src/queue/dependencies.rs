@@ -75,8 +75,19 @@ impl Queue {
             };
             let progress = owner.progress();
             let own = Arc::ptr_eq(progress, &self.progress);
-            let reached = |value| progress.timeline.has_reached(value);
+            // Asked before whether it has failed: the command may have ended, and failed, since its event was asked.
+            let reached = match readiness {
+                Readiness::Pending(Some(place)) | Readiness::Recorded(place) => {
+                    progress.timeline.has_reached(place.value)
+                }
+                _ => false,
+            };
             match readiness {
+                Readiness::Recorded(place)
+                    if reached && number < listed && progress.has_failed(place.value) =>
+                {
+                    return Resolved::Failed;
+                }
                 Readiness::Done => {}
                 Readiness::Failed => return Resolved::Failed,
                 // In order it comes first anyhow, and its failure is seen by the stream; but for one that has failed behind a
@@ -85,7 +96,7 @@ impl Queue {
                     if own && state.in_order() =>
                 {
                     let failed = number < listed && progress.has_failed(place.value);
-                    match failed || (undone && !reached(place.value)) {
+                    match failed || (undone && !reached) {
                         true => pending.push((event.clone(), true)),
                         false => ready.own.push(place.value),
                     }
@@ -97,7 +108,7 @@ impl Queue {
                 }
                 Readiness::Pending(_) => pending.push((event.clone(), false)),
                 Readiness::Recorded(place) if own => {
-                    if (follows || undone) && !reached(place.value) {
+                    if (follows || undone) && !reached {
                         pending.push((event.clone(), true));
                     }
                     ready.own.push(place.value);
@@ -111,7 +122,7 @@ impl Queue {
                         Device::root(owner.device()),
                         Device::root(&self.target.device),
                     );
-                    match (reached(place.value), ours) {
+                    match (reached, ours) {
                         (true, true) => ready.seen = Some(progress.point(place.value)),
                         (true, false) => {}
                         // Out of order, what the stream waits for would hold up commands that do not.
