@@ -86,7 +86,7 @@ impl Emitter<'_> {
     ) -> Operand {
         let types = [ty, at.ty(), mask.ty()];
         let name = format!("gather_{}_{align}", ty.suffix());
-        self.llvm.define(|llvm| {
+        self.llvm.define(&name, |llvm| {
             body(llvm, Access::Load, types, align);
             let [ty, ptrs, mask] = types;
             format!("define internal {ty} @{name}({ptrs} %{ADDRESSES}, {mask} %{ACTIVE}) #1")
@@ -105,7 +105,7 @@ impl Emitter<'_> {
     ) {
         let types = [value.ty(), at.ty(), mask.ty()];
         let name = format!("scatter_{}_{align}", value.ty().suffix());
-        self.llvm.define(|llvm| {
+        self.llvm.define(&name, |llvm| {
             body(llvm, Access::Store, types, align);
             let [ty, ptrs, mask] = types;
             format!("define internal void @{name}({ty} %{VALUES}, {ptrs} %{ADDRESSES}, {mask} %{ACTIVE}) #1")

@@ -47,9 +47,9 @@ impl Emitter<'_> {
             self.llvm.store(&vector, &at, 4);
         }
         args.push(texels.clone());
-        self.llvm.define(|llvm| function.build(llvm));
-        self.llvm
-            .call_own_void(format_args!("{}", function.name()), &args);
+        let name = function.name();
+        self.llvm.define(&name, |llvm| function.build(llvm));
+        self.llvm.call_own_void(format_args!("{name}"), &args);
         for (i, &result) in data.results.iter().enumerate() {
             let vec = self.vec(self.ty(result));
             let at = component(self, i);

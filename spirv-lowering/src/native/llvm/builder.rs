@@ -15,11 +15,15 @@ const FIRST_HINT: usize = 10;
 
 /// Lines of a module that its functions need: declarations of intrinsics and other functions, and metadata.
 #[derive(Debug, Default)]
-pub struct Declarations(BTreeSet<String>);
+pub struct Declarations {
+    lines: BTreeSet<String>,
+    /// The names of the functions among them.
+    functions: BTreeSet<String>,
+}
 
 impl fmt::Display for Declarations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|line| writeln!(f, "{line}"))
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 
@@ -253,7 +257,7 @@ impl<'a> Builder<'a> {
 
     /// Creates the metadata for a loop that is to be unrolled by a factor.
     pub fn unrolled(&mut self, times: usize) -> LoopHint {
-        let lines = &mut self.declarations.0;
+        let lines = &mut self.declarations.lines;
         lines.insert(format!(
             "!1 = !{{!\"llvm.loop.unroll.count\", i32 {times}}}"
         ));
@@ -678,7 +682,7 @@ impl<'a> Builder<'a> {
     fn declare(&mut self, result: impl fmt::Display, name: &str, args: &[&Operand]) {
         let types = List(args.iter().map(|arg| arg.ty()));
         self.declarations
-            .0
+            .lines
             .insert(format!("declare {result} @{name}({types})"));
     }
 
@@ -720,15 +724,18 @@ impl<'a> Builder<'a> {
         self.line(true, format_args!("call void @{name}({args})"));
     }
 
-    /// Adds a function to the module, if it is not there yet: `build` emits its body and returns its head, without braces.
-    pub fn define(&mut self, build: impl FnOnce(&mut Builder<'_>) -> String) {
+    /// Adds a function to the module, unless one of that name is there: `build` emits its body and returns its head, without braces.
+    pub fn define(&mut self, name: &str, build: impl FnOnce(&mut Builder<'_>) -> String) {
+        if !self.declarations.functions.insert(name.to_owned()) {
+            return;
+        }
         let mut declarations = Declarations::default();
         let mut builder = Builder::new(&mut declarations);
         let head = build(&mut builder);
         match builder.finish(&head) {
             Ok(text) => {
-                self.declarations.0.extend(declarations.0);
-                self.declarations.0.insert(text);
+                self.declarations.lines.extend(declarations.lines);
+                self.declarations.lines.insert(text);
             }
             Err(error) => self.error = Some(error.to_string()),
         }
