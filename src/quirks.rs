@@ -42,6 +42,7 @@ pub enum Quirk {
     NarrowBitCounts,
     NarrowExtremes,
     MixedQuotients,
+    OverwrittenValues,
     HalfOverflow,
     ForgottenHalves,
     ForgottenRounding,
@@ -171,6 +172,7 @@ const NEW_LLVMPIPE: &[Driver] = &[Driver {
     fixed: None,
 }];
 const NVIDIA: &[Driver] = &[all(Vendor::Nvidia)];
+const SWIFTSHADER: &[Driver] = &[all(Vendor::SwiftShader)];
 const SOFTWARE: &[Driver] = &[all(Vendor::Llvmpipe), all(Vendor::SwiftShader)];
 
 const ALL_CLANG: &[Driver] = &[all(Vendor::Clang)];
@@ -196,6 +198,17 @@ static DRIVERS: &[Row] = &[
         test: "command: the_doctor_finds_what_is_missing",
         fails_on: "llvmpipe, Mesa 22.3.6: five of 2,288 generated kernels; none of the five with \
                25.0.7",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::OverwrittenValues,
+        name: "overwritten-values",
+        drivers: SWIFTSHADER,
+        only: None,
+        what: "What a loop computes is computed again for work-items that have left it, as long as others of their vector go on. What the \
+               code after a loop needs is kept in memory (`overwritten_values`).",
+        test: "graphs::what_is_left_of_a_loop",
+        fails_on: "SwiftShader of Chromium 156",
         again: "2027-05",
     },
     Row {

@@ -242,6 +242,12 @@ pub static VULKAN: &[Step] = &[
         structurize::run(func)?;
         Ok(true)
     }),
+    only_if(
+        optional("overwritten_values", |func, _| {
+            Ok(overwritten_values::run(func))
+        }),
+        |_, l| l.target.quirks.overwritten_values,
+    ),
 ];
 
 /// The passes from there to what code for processors is made of: memory has addresses, except that

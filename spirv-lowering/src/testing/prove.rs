@@ -130,6 +130,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
             Target {
                 quirks: Quirks {
                     long_words: false,
+                    overwritten_values: true,
                     ..lavapipe.quirks.clone()
                 },
                 ..Target::weak()

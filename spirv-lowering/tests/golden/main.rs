@@ -120,6 +120,11 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "zero_memory" => Pass::Function(|f| passes::zero_memory::run(f, |_, _| true)),
         "structurize" => Pass::Try(passes::structurize::run),
+        "overwritten_values" => Pass::Try(|f| {
+            passes::structurize::run(f)?;
+            passes::quirks::overwritten_values::run(f);
+            Ok(())
+        }),
         "lower_int16" => Pass::Interface(|m, f| {
             let target = Target {
                 int64: true,

@@ -175,6 +175,7 @@ pub fn of(
             forgotten_rounding: quirks.has(Quirk::ForgottenRounding),
             flushed_floats: quirks.has(Quirk::FlushedFloats),
             misrounded_doubles: quirks.has(Quirk::MisroundedDoubles),
+            overwritten_values: quirks.has(Quirk::OverwrittenValues),
             nan_texels: quirks.has(Quirk::NanTexels),
         },
         wide_range: false,

@@ -9,5 +9,6 @@ pub mod narrow_bit_counts;
 pub mod narrow_extremes;
 pub mod opaque_quotients;
 pub mod opaque_zeros;
+pub mod overwritten_values;
 pub mod unsigned_compares;
 pub mod wrapping_induction;
