@@ -103,10 +103,28 @@ fn sub_group_sizes(setup: &Setup) -> Vec<usize> {
     bytes.chunks(size_of::<usize>()).map(word).collect()
 }
 
+/// Returns true if the device lacks what the program uses: images, doubles, extensions that it enables, its size of
+/// sub-groups.
+fn lacks(setup: &Setup, case: &Case) -> bool {
+    let enabled = |line: &str| {
+        let name = line.strip_prefix("#pragma OPENCL EXTENSION ")?;
+        name.split(' ').next().map(str::to_owned)
+    };
+    let has_images = info!(clGetDeviceInfo(setup.device), CL_DEVICE_IMAGE_SUPPORT)[0] != 0;
+    let mut args = case.args.iter();
+    case.source
+        .lines()
+        .filter_map(enabled)
+        .any(|name| !setup.has_extension(&name))
+        || case.source.contains("double") && !setup.has_doubles()
+        || args.any(|arg| matches!(arg, CaseArg::Image(_))) && !has_images
+        || case.sub_group_size > 0 && !sub_group_sizes(setup).contains(&case.sub_group_size)
+}
+
 /// Runs a case: the answer, but for what was printed.
 fn run(setup: &Setup, case: &Case) -> Result<String, String> {
     let begin = Instant::now();
-    if case.sub_group_size > 0 && !sub_group_sizes(setup).contains(&case.sub_group_size) {
+    if lacks(setup, case) {
         return Ok("skipped".to_owned());
     }
     let program = setup.try_build(&case.source, &case.options)?;
