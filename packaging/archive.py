@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Zip files whose bytes depend on nothing but what is put into them: for wheel/make.py and windows/make.py.
+"""For wheel/make.py and windows/make.py: their options, and zip files whose bytes depend on nothing but what is put into them.
 
 Files are deflated as far as it goes (libdeflate, where Python has it), which for a compiler takes a minute and is kept for the
 next time.
 """
 
+import argparse
 import hashlib
+import pathlib
 import struct
 import sys
 import time
@@ -13,6 +15,25 @@ import zlib
 
 # Larger files are worth the time that the best compression takes, and a place to keep it.
 LARGE = 32 << 20
+
+
+def arguments(description):
+    """What `ci/package` calls with."""
+    parser = argparse.ArgumentParser(description=description)
+    for option, kind, meaning in [
+        ("--version", str, "of the package; of a wheel as PEP 440 has it"),
+        ("--machine", str, "x86_64 or aarch64"),
+        ("--build", pathlib.Path, "folder with Pumice's library and command, stripped, and their symbols (.debug)"),
+        ("--zig", pathlib.Path, "folder `ziglang` of Zig's wheel"),
+        ("--clang", str, "the version of the clang in it"),
+        ("--headers", pathlib.Path, "folder with the headers of OpenCL of that clang"),
+        ("--clang-licences", pathlib.Path, "its licences"),
+        ("--licences", pathlib.Path, "those of what is compiled into Pumice"),
+        ("--out", pathlib.Path, "folder for what is made, and for what is kept for the next time"),
+        ("--date", int, "of all files, in seconds since 1970"),
+    ]:
+        parser.add_argument(option, type=kind, required=True, help=meaning)
+    return parser.parse_args()
 
 
 def deflated(data, kept):

@@ -6,7 +6,6 @@ The tag says the oldest glibc on which all of it runs: it is read from what the 
 files and the same version give the same bytes.
 """
 
-import argparse
 import base64
 import hashlib
 import pathlib
@@ -16,7 +15,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from archive import Archive  # noqa: E402
+from archive import Archive, arguments  # noqa: E402
 
 # What PEP 600 lets a wheel ask of the system, of what is used here.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6",
@@ -65,51 +64,32 @@ class Wheel(Archive):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for option, meaning in [
-        ("--version", "of the package, as PEP 440 has it"),
-        ("--machine", "x86_64 or aarch64"),
-        ("--build", "folder with libpumice.so and pumice"),
-        ("--zig", "folder `ziglang` of Zig's wheel"),
-        ("--clang", "the version of the clang in it"),
-        ("--header", "opencl-c-base.h of the same clang"),
-        ("--clang-licences", "the licences of that clang"),
-        ("--licences", "those of what is compiled into Pumice"),
-        ("--out", "folder for the wheel, and for what is kept for the next one"),
-    ]:
-        parser.add_argument(option, required=True, help=meaning)
-    parser.add_argument("--date", type=int, required=True, help="of all files, in seconds since 1970")
-    options = parser.parse_args()
-    build, zig, out = (pathlib.Path(path) for path in (options.build, options.zig, options.out))
-
+    options = arguments(__doc__.splitlines()[0])
+    build, zig = options.build, options.zig
     compiler = zig / "zig"
-    clang = options.clang
-    header = pathlib.Path(options.header)
-    if f"/clang/{clang}/" not in str(header):
-        fail(f"{header} is not that of clang {clang}, which Zig has")
-
     glibc = max(asks(file) for file in (build / "libpumice.so", build / "pumice", compiler))
     tag = f"py3-none-manylinux_2_{glibc}_{options.machine}"
     name = f"pumice_opencl-{options.version}"
     info = f"{name}.dist-info"
-    path = out / f"{name}-{tag}.whl"
-    wheel = Wheel(path, options.date, info, out)
+    path = options.out / f"{name}-{tag}.whl"
+    wheel = Wheel(path, options.date, info, options.out)
     for file in sorted((HERE / "pumice_opencl").glob("*.py")):
         wheel.add(f"pumice_opencl/{file.name}", file.read_bytes())
     wheel.add("pumice_opencl/libpumice.so", (build / "libpumice.so").read_bytes(), 0o755)
     wheel.add("pumice_opencl/pumice", (build / "pumice").read_bytes(), 0o755)
     # Where the library looks for a compiler, and that for its header.
     wheel.add("pumice_opencl/compiler/bin/zig", compiler.read_bytes(), 0o755)
-    wheel.add(f"pumice_opencl/compiler/lib/clang/{clang}/include/opencl-c-base.h", header.read_bytes())
+    header = options.headers / "opencl-c-base.h"
+    wheel.add(f"pumice_opencl/compiler/lib/clang/{options.clang}/include/{header.name}", header.read_bytes())
     # PyOpenCL's own loader reads the .icd files of this folder. The dynamic linker takes $ORIGIN for it, whose library calls.
     wheel.add("pyopencl/.libs/pumice.icd", "$ORIGIN/../../pumice_opencl/libpumice.so\n")
     root = HERE.parent.parent
     licences = {
         "LICENSE-MIT": root / "LICENSE-MIT",
         "LICENSE-APACHE": root / "LICENSE-APACHE",
-        "THIRD-PARTY": pathlib.Path(options.licences),
+        "THIRD-PARTY": options.licences,
         "compiler/zig": zig / "LICENSE",
-        "compiler/clang": pathlib.Path(options.clang_licences),
+        "compiler/clang": options.clang_licences,
         "compiler/musl": zig / "lib/libc/musl/COPYRIGHT",
     }
     for file, source in licences.items():
