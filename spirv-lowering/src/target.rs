@@ -108,7 +108,7 @@ pub struct Quirks {
     /// Trunc and RoundEven of doubles are wrong
     /// ([`misrounded_doubles`](crate::passes::quirks::misrounded_doubles)).
     pub misrounded_doubles: bool,
-    /// What a loop computes is computed again for work-items that have left it
+    /// The values of a loop are computed again for work-items that have left it
     /// ([`overwritten_values`](crate::passes::quirks::overwritten_values)).
     pub overwritten_values: bool,
     /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
