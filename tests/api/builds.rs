@@ -57,9 +57,9 @@ fn every_option_builds() {
 #[test]
 fn attributes_of_kernels() {
     let setup = Setup::new();
-    for hint in [
-        "uint4", "int4", "float2", "uchar16", "ulong", "short3", "half8",
-    ] {
+    let halves = setup.has_extension("cl_khr_fp16").then_some("half8");
+    let hints = ["uint4", "int4", "float2", "uchar16", "ulong", "short3"];
+    for hint in hints.into_iter().chain(halves) {
         let source = format!(
             "kernel __attribute__((vec_type_hint({hint}))) __attribute__((work_group_size_hint(8, 4, 2))) void f() {{}}
              kernel __attribute__((reqd_work_group_size(4, 1, 1))) void g() {{}}"

@@ -52,10 +52,10 @@ fn work_group_functions() {
              o[12] = work_group_reduce_and(x | 3); o[13] = work_group_scan_inclusive_logical_xor(x);
              o[14] = work_group_scan_exclusive_mul(x | 1); o[15] = work_group_reduce_logical_or(x < -2000);
          }
-         kernel void others(global const int *in, global double *out) {
+         kernel void others(global const int *in, global long *out) {
              size_t at = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));
              int x = in[lid()];
-             global double *o = out + at * 4;
+             global long *o = out + at * 4;
              o[0] = work_group_scan_inclusive_add((float)x);
              o[1] = work_group_reduce_min((uint)x);
              o[2] = work_group_scan_exclusive_max((long)x << 20);
@@ -79,7 +79,7 @@ fn work_group_functions() {
         let wide = setup.buffer(items * 2 * 4 * 8);
         others.set_buffer(0, &a).set_buffer(1, &wide);
         setup.run(&others, &global, Some(&shape));
-        let got_wide = setup.read::<f64>(&wide, items * 2 * 4);
+        let got_wide = setup.read::<i64>(&wide, items * 2 * 4);
         let all = &input[..items];
         let sum = |v: &[i32]| v.iter().sum::<i32>();
         let product = |v: &[i32]| v.iter().fold(1i32, |p, x| p.wrapping_mul(x | 1));
@@ -119,17 +119,16 @@ fn work_group_functions() {
                     let mut mine = [0; 16];
                     mine.copy_from_slice(&got[at * 16..at * 16 + 16]);
                     assert_eq!(flags(mine), flags(expected), "{shape:?} {lid}");
+                    let wide = |x: &i32| i64::from(*x);
                     let expected = [
-                        f64::from(sum(upto)),
-                        f64::from(all.iter().map(|x| *x as u32).min().unwrap()),
+                        wide(&sum(upto)),
+                        all.iter().map(|x| i64::from(*x as u32)).min().unwrap(),
                         before
                             .iter()
-                            .map(|x| i64::from(*x) << 20)
+                            .map(|x| wide(x) << 20)
                             .max()
-                            .unwrap_or(i64::MIN) as f64,
-                        all.iter()
-                            .fold(0u64, |s, x| s.wrapping_add(*x as i64 as u64))
-                            as f64,
+                            .unwrap_or(i64::MIN),
+                        all.iter().map(wide).sum(),
                     ];
                     assert_eq!(got_wide[at * 4..at * 4 + 4], expected, "{shape:?} {lid}");
                 }

@@ -63,6 +63,20 @@ impl Il {
         self
     }
 
+    /// Returns true, and leaves the test out, if the device does not compute with floats of a width that it uses.
+    #[track_caller]
+    fn lacks_floats(&self, setup: &Setup) -> bool {
+        let text = self.text();
+        let widths = [("Float16\n", "cl_khr_fp16"), ("Float64\n", "cl_khr_fp64")];
+        let lacking = widths.iter().find(|(capability, extension)| {
+            text.contains(&format!("OpCapability {capability}")) && !setup.has_extension(extension)
+        });
+        if let Some((_, extension)) = lacking {
+            pumice_tests::left_out(&format!("no {extension}"));
+        }
+        lacking.is_some()
+    }
+
     /// Execution modes and decorations.
     fn decorated(mut self, text: &str) -> Self {
         self.decorations += text;
@@ -114,7 +128,10 @@ impl Il {
         }
         // What module scope declares comes after all that is declared by use, unless by use it needs what is there.
         let (before, after) = (&declared.before, &declared.after);
-        let capabilities = sorted(&self.capabilities);
+        let mut capabilities = sorted(&self.capabilities);
+        if declared.seen.contains("f64") {
+            capabilities.insert_str(0, "OpCapability Float64\n");
+        }
         // Entry points and execution modes come first. Since 1.4 an entry point names the variables that it may use.
         let mut decorations: Vec<&str> = self.decorations.lines().map(str::trim).collect();
         decorations.sort_by_key(|line| match line {
@@ -131,7 +148,7 @@ impl Il {
             .collect();
         format!(
             "OpCapability Addresses\nOpCapability Kernel\nOpCapability Linkage\nOpCapability Int8\n\
-             OpCapability Int16\nOpCapability Int64\nOpCapability Float64\nOpCapability Float16Buffer\n\
+             OpCapability Int16\nOpCapability Int64\nOpCapability Float16Buffer\n\
              OpCapability Vector16\nOpCapability GenericPointer\n{capabilities}\
              %cl = OpExtInstImport \"OpenCL.std\"\nOpMemoryModel Physical64 OpenCL\n\
              OpEntryPoint Kernel %k \"k\"{interface}\n{decorations}\n{before}\n{globals}\n{after}\n\

@@ -160,9 +160,14 @@ fn double_arithmetic() {
 #[test]
 fn vectors_and_structures() {
     let setup = Setup::new();
+    // A device need not have doubles.
+    let (number, bytes) = match setup.has_doubles() {
+        true => ("double", 4321.75f64.to_ne_bytes()),
+        false => ("long", 4321i64.to_ne_bytes()),
+    };
     let source = "
         typedef struct { char c; short s; int3 v; long l; float f[3]; } Inner;
-        typedef struct { Inner in[2]; uchar16 bytes; double d; } Outer;
+        typedef struct { Inner in[2]; uchar16 bytes; NUMBER d; } Outer;
         kernel void f(global int *out, int4 a, Outer s, char3 c, float2 g, ushort8 w) {
             out[0] = a.x + a.y * 10 + a.z * 100 + a.w * 1000;
             out[1] = s.in[0].c; out[2] = s.in[0].s; out[3] = s.in[0].v.y; out[4] = (int)s.in[1].l;
@@ -174,7 +179,7 @@ fn vectors_and_structures() {
             int8 wide = (int8)(a, a.wzyx);
             out[13] = wide.s4; out[14] = wide.even.y; out[15] = any(a > 3) * 2 + all(a > 0);
         }";
-    let kernel = setup.kernel_of(source, "f");
+    let kernel = setup.kernel_of(&source.replace("NUMBER", number), "f");
     let out = setup.buffer_of(&[0i32; 16]);
     // Inner: c 0, s 2, v 16..32, l 32, f 40..52, size 64. Outer: in 0..128, bytes 128..144, d 144, size 160.
     let mut outer = [0u8; 160];
@@ -184,7 +189,7 @@ fn vectors_and_structures() {
     outer[64 + 32..64 + 40].copy_from_slice(&123_456i64.to_ne_bytes());
     outer[64 + 48..64 + 52].copy_from_slice(&9.5f32.to_ne_bytes());
     outer[143] = 200;
-    outer[144..152].copy_from_slice(&4321.75f64.to_ne_bytes());
+    outer[144..152].copy_from_slice(&bytes);
     kernel
         .set_buffer(0, &out)
         .set(1, [1i32, 2, 3, 4])
