@@ -225,6 +225,10 @@ impl Writer {
         match ty {
             Type::Bool if bits == 0 => self.unique_const(Op::ConstantFalse, id, &[]),
             Type::Bool => self.unique_const(Op::ConstantTrue, id, &[]),
+            Type::Ptr(_) if !self.int64 => {
+                let words = [bits, bits >> 32].map(|word| self.u32(word as u32));
+                self.unique_const(Op::ConstantComposite, id, &words)
+            }
             _ if ty.bits() == 64 => {
                 self.unique_const(Op::Constant, id, &[bits as u32, (bits >> 32) as u32])
             }

@@ -119,7 +119,8 @@ impl Rule {
             }
             // What is made of several blocks may have no definition on some way to it.
             Self::NoInt64 => {
-                result.is_some_and(Type::is_ptr) && !matches!(op, Op::Join | Op::Undef)
+                let made = matches!(op, Op::Join | Op::Const(_) | Op::Undef);
+                result.is_some_and(Type::is_ptr) && !made
             }
             Self::NoGenericPointers | Self::NoLocalPointers | Self::NoPrivatePointers => false,
             Self::NoArguments | Self::Structured => false,
