@@ -126,6 +126,10 @@ pub struct Target {
     pub max_local_memory: u32,
     /// Half precision arithmetic and storage.
     pub fp16: FloatCaps,
+    /// UnpackHalf2x16 is exact, of subnormal halves too. Asked where there is no `half`.
+    pub unpacks_halves: bool,
+    /// PackHalf2x16 rounds to nearest even, to subnormal halves and to infinity too. Asked where there is no `half`.
+    pub packs_halves: bool,
     /// Single precision.
     pub fp32: FloatCaps,
     /// Double precision.
@@ -223,6 +227,8 @@ impl Target {
             max_push_constants: 256,
             max_local_memory: 48 << 10,
             fp16: exact,
+            unpacks_halves: true,
+            packs_halves: true,
             fp32: exact,
             fp64: exact,
             good_exp2: true,
@@ -282,6 +288,8 @@ impl Target {
             max_local_memory: 16 << 10,
             small_ints: false,
             fp16: FloatCaps::NONE,
+            unpacks_halves: false,
+            packs_halves: false,
             int64: false,
             int64_atomics_global: false,
             int64_atomics_local: false,
@@ -310,6 +318,8 @@ impl Target {
             max_push_constants: 128,
             max_local_memory: 32 << 10,
             fp16: plain,
+            unpacks_halves: false,
+            packs_halves: false,
             fp32: plain,
             fp64: plain,
             good_exp2: false,

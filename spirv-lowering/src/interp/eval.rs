@@ -4,7 +4,7 @@
 use super::scalar::Scalar;
 use crate::ir::fold::{self, fold};
 use crate::ir::function::FpFlags;
-use crate::ir::op::{IntCond, Op};
+use crate::ir::op::{IntCond, Op, Rounding};
 use crate::ir::types::Type;
 use smallvec::SmallVec;
 
@@ -103,6 +103,18 @@ pub fn eval(
     let Some((&a, &ty)) = args.first().zip(types.first()) else {
         return nothing;
     };
+    let convert = Op::FConv(Rounding::Rte);
+    match op {
+        Op::UnpackHalf => {
+            let half = Scalar {
+                bits: a.bits & Type::F16.mask(),
+                unknown: a.unknown & Type::F16.mask(),
+            };
+            return eval(convert, fp, &[Type::F16], &[half], result, noise);
+        }
+        Op::PackHalf => return eval(convert, fp, types, args, Type::F16, noise),
+        _ => {}
+    }
     let b = args.get(1).copied().unwrap_or_default();
     let floats = ty.is_float() || result.is_float();
     let mut bits: SmallVec<[u64; 4]> = args.iter().map(|v| v.bits).collect();

@@ -462,6 +462,8 @@ pub fn fold(op: Op, _fp: FpFlags, types: &[Type], args: &[u64], result: Type) ->
         Op::SpaceCast => (a == 0).then_some(0),
         Op::Low => Some(a & Type::I32.mask()),
         Op::High => Some(a >> 32),
+        Op::UnpackHalf => convert(Type::F16, a & Type::F16.mask(), Type::F32, Rounding::Rte),
+        Op::PackHalf => convert(Type::F32, a, Type::F16, Rounding::Rte),
         Op::Join => Some(a | *args.get(1)? << 32),
         Op::PtrAdd => Some(a.wrapping_add(*args.get(1)?)),
         _ if result.is_float() => float_op(op, result, args),

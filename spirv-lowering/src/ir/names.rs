@@ -180,6 +180,8 @@ impl Name for Op {
         (Op::Join, "join"),
         (Op::Low, "low"),
         (Op::High, "high"),
+        (Op::UnpackHalf, "unpack_half"),
+        (Op::PackHalf, "pack_half"),
         (Op::SpaceCast, "space_cast"),
         (Op::PtrAdd, "ptr_add"),
         (Op::SamplerWord, "sampler_word"),

@@ -461,6 +461,10 @@ pub enum Op {
     Low,
     /// F64 -> high half of its bits, I32.
     High,
+    /// The half in the lower 16 bits of an I32 -> F32, exactly.
+    UnpackHalf,
+    /// F32 -> I32: the half nearest to it, ties to even, in the lower 16 bits, zeros above.
+    PackHalf,
     /// Pointer to pointer of another space (to or from Generic). A cast that does not hold gives null
     /// (`to_global` and relatives).
     SpaceCast,
@@ -686,7 +690,7 @@ impl Op {
             FNative(_) | ICmp(_) | FCmp(_) | Select => Effect::Pure,
             ZExt | SExt | Trunc | FConv(_) | SToF(_) | UToF(_) => Effect::Pure,
             FToS { .. } | FToU { .. } | Bitcast => Effect::Pure,
-            PtrToInt | IntToPtr | Join | Low | High => Effect::Pure,
+            PtrToInt | IntToPtr | Join | Low | High | UnpackHalf | PackHalf => Effect::Pure,
             SpaceCast | PtrIsIn(_) | PtrAdd => Effect::Pure,
             ImageQuery(_) | SamplerWord | ImageNumber | ImageAt(_) | SamplerAt => Effect::Pure,
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,

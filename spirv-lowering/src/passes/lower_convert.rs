@@ -421,7 +421,11 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
         let x = r.resolve(x);
         let value = match op {
             Op::FConv(rounding) => {
-                let by_driver = target.fp16.rte && !back.contains(&result);
+                let by_driver = match target.fp16.supported {
+                    true => target.fp16.rte,
+                    false => target.packs_halves,
+                };
+                let by_driver = by_driver && !back.contains(&result);
                 let forgets = forgets && (rounding != Rounding::Rte || back.contains(&result));
                 let narrowing = Narrowing {
                     by_driver,

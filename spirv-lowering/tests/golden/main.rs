@@ -136,6 +136,8 @@ fn passes(folder: &str) -> Option<Pass> {
             let target = Target {
                 storage8: false,
                 storage16: false,
+                unpacks_halves: true,
+                packs_halves: true,
                 ..Target::weak()
             };
             small_ints(m, f, &target)

@@ -184,6 +184,8 @@ impl Device for VulkanDevice {
                 caps.denormals = caps.supported && answer.denormals;
             }
             (target.good_exp2, target.good_log2) = (answers.exp2, answers.log2);
+            target.unpacks_halves |= answers.unpack_half;
+            target.packs_halves |= answers.pack_half;
             target
         })
     }

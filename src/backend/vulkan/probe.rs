@@ -42,6 +42,10 @@ pub struct Answers {
     pub exp2: bool,
     /// Log2 in single precision is within 2 ulp, within 2^-22 between 1/2 and 2, of subnormals too.
     pub log2: bool,
+    /// UnpackHalf2x16 is exact, of subnormal halves too.
+    pub unpack_half: bool,
+    /// PackHalf2x16 rounds to nearest even, to subnormal halves and to infinity too.
+    pub pack_half: bool,
 }
 
 /// llvmpipe computes with subnormals up to Mesa 25.0.7; 26.2.6 takes them for zeros, of `double`, too.
@@ -68,6 +72,8 @@ pub fn recorded_answers(driver: vk::DriverId, version: [u32; 3]) -> Option<Answe
             // 3.03 ulp near zero; subnormals are taken for normal numbers.
             exp2: false,
             log2: false,
+            unpack_half: true,
+            pack_half: true,
         }),
         vk::DriverId::NVIDIA_PROPRIETARY => Some(Answers {
             fp16: Arithmetic {
@@ -83,6 +89,9 @@ pub fn recorded_answers(driver: vk::DriverId, version: [u32; 3]) -> Option<Answe
             exp2: true,
             // Measured: beyond 2^-22 in [1/2, 2].
             log2: false,
+            // There is `half`.
+            unpack_half: false,
+            pack_half: false,
         }),
         _ => None,
     }
@@ -141,7 +150,7 @@ fn keep(path: &std::path::Path, answers: &Answers) {
     }
 }
 
-const HEADER: &str = "pumice-arithmetic-2";
+const HEADER: &str = "pumice-arithmetic-3";
 
 impl Answers {
     fn widths(&self) -> [Arithmetic; 3] {
@@ -159,7 +168,7 @@ impl Answers {
                     .collect()
             })
             .collect();
-        let functions: String = [self.exp2, self.log2]
+        let functions: String = [self.exp2, self.log2, self.unpack_half, self.pack_half]
             .map(|flag| if flag { '1' } else { '0' })
             .iter()
             .collect();
@@ -168,27 +177,33 @@ impl Answers {
 
     fn parse(text: &str) -> Option<Self> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let flags = |word: &str| -> Option<[bool; 4]> {
+            let flags: [u8; 4] = word.as_bytes().try_into().ok()?;
+            let valid = flags.iter().all(|byte| matches!(byte, b'0' | b'1'));
+            valid.then(|| flags.map(|flag| flag == b'1'))
+        };
         let width = |word: &str| -> Option<Arithmetic> {
-            match *word.as_bytes() {
-                [a, b, c, d] if [a, b, c, d].iter().all(|byte| matches!(byte, b'0' | b'1')) => {
-                    Some(Arithmetic {
-                        fused_fma: a == b'1',
-                        exact_div: b == b'1',
-                        exact_sqrt: c == b'1',
-                        denormals: d == b'1',
-                    })
-                }
-                _ => None,
-            }
+            let [fused_fma, exact_div, exact_sqrt, denormals] = flags(word)?;
+            Some(Arithmetic {
+                fused_fma,
+                exact_div,
+                exact_sqrt,
+                denormals,
+            })
         };
         match words[..] {
-            [HEADER, half, single, double, functions] => Some(Self {
-                fp16: width(half)?,
-                fp32: width(single)?,
-                fp64: width(double)?,
-                exp2: matches!(functions, "10" | "11"),
-                log2: matches!(functions, "01" | "11"),
-            }),
+            [HEADER, half, single, double, functions] => {
+                let [exp2, log2, unpack_half, pack_half] = flags(functions)?;
+                Some(Self {
+                    fp16: width(half)?,
+                    fp32: width(single)?,
+                    fp64: width(double)?,
+                    exp2,
+                    log2,
+                    unpack_half,
+                    pack_half,
+                })
+            }
             _ => None,
         }
     }
@@ -344,18 +359,17 @@ pub fn measure(device: &dyn Device) -> Result<Answers> {
             Ok(Arithmetic::default())
         }
     };
-    let (exp2, log2) = measure_functions(device)?;
     Ok(Answers {
         fp16: one(Format::Half, caps.fp16)?,
         fp32: one(Format::Single, true)?,
         fp64: one(Format::Double, caps.fp64)?,
-        exp2,
-        log2,
+        ..measure_functions(device)?
     })
 }
 
-/// Measures whether Exp2 and Log2 in single precision are precise enough for relaxed math.
-fn measure_functions(device: &dyn Device) -> Result<(bool, bool)> {
+/// Measures whether Exp2 and Log2 in single precision are precise enough for relaxed math, and
+/// whether halves in words are converted exactly.
+fn measure_functions(device: &dyn Device) -> Result<Answers> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let source: Vec<[u64; 3]> = (0..TRIPLES)
         .map(|index| {
@@ -368,12 +382,24 @@ fn measure_functions(device: &dyn Device) -> Result<(bool, bool)> {
                 2 => random.value(0),
                 _ => random.value(random.0 as i32 % 120),
             };
-            [f64::from(x as f32), f64::from(y as f32), 0.0].map(|v| Format::Single.encode(v))
+            // Numbers around all halves, half of them between two, where the low bits are zero.
+            let z = f64::from(f32::from_bits(
+                (100 + random.next() as u32 % 45) << 23
+                    | random.next() as u32 & 0x807f_f000
+                    | random.next() as u32 & (0xfff >> (index % 4 * 4)),
+            ));
+            [f64::from(x as f32), f64::from(y as f32), z].map(|v| Format::Single.encode(v))
         })
         .collect();
     let results = run(device, Format::Single, &source)?;
-    let (mut exp2, mut log2) = (true, true);
-    for ([x, y, _], got) in source.iter().zip(&results) {
+    let [mut exp2, mut log2, mut unpack_half, mut pack_half] = [true; 4];
+    for ([x, y, z], got) in source.iter().zip(&results) {
+        // The low halves of the words are numbers of all sizes.
+        let half = half_value(*x as u16);
+        let unpacked = Format::Single.decode(got[6]);
+        unpack_half &= unpacked.to_bits() == half.to_bits() || unpacked.is_nan() && half.is_nan();
+        let packed = half_bits(Format::Single.decode(*z));
+        pack_half &= got[7] == u64::from(packed) | PACKED;
         let [x, y] = [x, y].map(|&bits| Format::Single.decode(bits));
         let [power, logarithm] = [got[4], got[5]].map(|bits| Format::Single.decode(bits));
         let off = |got: f64, want: f64| (got - want).abs() / ulp(want);
@@ -384,7 +410,13 @@ fn measure_functions(device: &dyn Device) -> Result<(bool, bool)> {
             off(logarithm, y.log2()) <= 2.0
         };
     }
-    Ok((exp2, log2))
+    Ok(Answers {
+        exp2,
+        log2,
+        unpack_half,
+        pack_half,
+        ..Answers::default()
+    })
 }
 
 /// Returns the unit in the last place of a number in single precision.
@@ -417,9 +449,13 @@ fn measure_format(device: &dyn Device, format: Format) -> Result<Arithmetic> {
 }
 
 /// Results of a triple.
-const RESULTS: usize = 6;
+const RESULTS: usize = 8;
 
-/// Runs the kernel: fma(x, y, z), x / y, sqrt(x), x * y of every triple; in single precision exp2(x) and log2(y) too.
+/// A bit that is set beside a half in a word, which would be a subnormal float without.
+const PACKED: u64 = 0x4000_0000;
+
+/// Runs the kernel: fma(x, y, z), x / y, sqrt(x), x * y of every triple; in single precision exp2(x), log2(y), the half in the
+/// lower bits of x, and z as a half, too.
 fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[u64; RESULTS]>> {
     let failed = |what: &'static str| DeviceError::Driver {
         call: what,
@@ -507,9 +543,16 @@ fn kernel(format: Format) -> String {
              %r2 = OpExtInst %ty %glsl Sqrt %v0\n%r3 = OpFMul %ty %v0 %v1\n";
     body += match format {
         Format::Single => {
-            "%r4 = OpExtInst %ty %glsl Exp2 %v0\n%r5 = OpExtInst %ty %glsl Log2 %v1\n"
+            "%r4 = OpExtInst %ty %glsl Exp2 %v0\n%r5 = OpExtInst %ty %glsl Log2 %v1\n\
+             %word = OpBitcast %u32 %v0\n%halves = OpExtInst %pair %glsl UnpackHalf2x16 %word\n\
+             %r6 = OpCompositeExtract %ty %halves 0\n%z = OpCompositeConstruct %pair %v2 %zero\n\
+             %half = OpExtInst %u32 %glsl PackHalf2x16 %z\n%word7 = OpBitwiseOr %u32 %half %packed\n\
+             %r7 = OpBitcast %ty %word7\n"
         }
-        _ => "%r4 = OpCopyObject %ty %v0\n%r5 = OpCopyObject %ty %v0\n",
+        _ => {
+            "%r4 = OpCopyObject %ty %v0\n%r5 = OpCopyObject %ty %v0\n\
+             %r6 = OpCopyObject %ty %v0\n%r7 = OpCopyObject %ty %v0\n"
+        }
     };
     for part in 0..RESULTS {
         body += &format!(
@@ -552,6 +595,9 @@ fn kernel(format: Format) -> String {
          %pargs = OpTypePointer PushConstant %args
          %ppblock = OpTypePointer PushConstant %pblock
          %pp = OpTypePointer PhysicalStorageBuffer %ty
+         %pair = OpTypeVector %ty 2
+         %zero = OpConstant %ty 0
+         %packed = OpConstant %u32 {PACKED}
          %three = OpConstant %u32 3
          %results = OpConstant %u32 {RESULTS}
          {constants}
@@ -607,7 +653,10 @@ mod tests {
         let answers =
             recorded_answers(vk::DriverId::NVIDIA_PROPRIETARY, [580, 159, 3]).expect("known");
         assert_eq!(Answers::parse(&answers.print()), Some(answers));
-        assert_eq!(Answers::parse("pumice-arithmetic-2 1111 1111"), None);
-        assert_eq!(Answers::parse("pumice-arithmetic-2 1111 1111 11x1"), None);
+        assert_eq!(Answers::parse("pumice-arithmetic-3 1111 1111"), None);
+        assert_eq!(
+            Answers::parse("pumice-arithmetic-3 1111 1111 11x1 1111"),
+            None
+        );
     }
 }

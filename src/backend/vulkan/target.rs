@@ -106,14 +106,25 @@ pub fn of(
         address_bits: 64,
         max_push_constants: limits.max_push_constants_size,
         max_local_memory: limits.max_compute_shared_memory_size,
-        fp16: float_caps(
-            fp16,
-            answers.fp16,
-            preserve[0],
-            flush[0],
-            special[0],
-            rte[0],
-        ),
+        fp16: match fp16 {
+            true => float_caps(
+                fp16,
+                answers.fp16,
+                preserve[0],
+                flush[0],
+                special[0],
+                rte[0],
+            ),
+            // The modes hold for conversions of halves in words.
+            false => FloatCaps {
+                denorm_preserve: preserve[0],
+                signed_zero_inf_nan: special[0],
+                rte: rte[0],
+                ..FloatCaps::NONE
+            },
+        },
+        unpacks_halves: preserve[0] || answers.unpack_half,
+        packs_halves: preserve[0] && rte[0] || answers.pack_half,
         fp32: float_caps(
             true,
             answers.fp32,

@@ -53,6 +53,8 @@ fn caps(target: &Target, ty: Type) -> Option<&FloatCaps> {
     }
 }
 
+const HALVES: &str = "conversions of halves in words where they are not exact";
+
 fn types(signature: &Signature) -> impl Iterator<Item = Type> + '_ {
     signature.operands.iter().copied().chain([signature.result])
 }
@@ -67,6 +69,8 @@ fn left_out(target: &Target, signature: &Signature) -> Option<&'static str> {
     match signature.op {
         // A call of the library is in kernels instead.
         Op::Fma if caps.is_some_and(|caps| !caps.fused_fma) => Some("fma where it is not fused"),
+        Op::UnpackHalf if target.native || !target.unpacks_halves => Some(HALVES),
+        Op::PackHalf if target.native || !target.packs_halves => Some(HALVES),
         Op::FSqrt if caps.is_some_and(|caps| !caps.exact_sqrt) => Some("roots that are not exact"),
         // The same: the instruction of Vulkan is as exact as a division, a product and a difference.
         Op::FRem if !target.native => Some("remainders of floats"),

@@ -466,6 +466,23 @@ impl<'a> Emitter<'a> {
                 self.op_to(S::CompositeExtract, word, id, &[words, half]);
                 return Ok(());
             }
+            Op::UnpackHalf => {
+                let (word, id) = (self.value(data.args[0]), self.value(data.results[0]));
+                let (pair, float) = (self.w.vec(Type::F32, 2), self.w.ty(Type::F32));
+                self.w.converts_halves();
+                let both = self.glsl(Glsl::UnpackHalf2x16, pair, &[word]);
+                self.op_to(S::CompositeExtract, float, id, &[both, 0]);
+                return Ok(());
+            }
+            Op::PackHalf => {
+                let (float, id) = (self.value(data.args[0]), self.value(data.results[0]));
+                let (pair, word) = (self.w.vec(Type::F32, 2), self.w.ty(Type::I32));
+                self.w.converts_halves();
+                let zero = self.w.constant(Type::F32, 0);
+                let both = self.op(S::CompositeConstruct, pair, &[float, zero]);
+                self.glsl_to(Glsl::PackHalf2x16, word, id, &[both]);
+                return Ok(());
+            }
             Op::Hw(var) => return self.hw(var, data.results[0]),
             Op::Load { .. }
             | Op::Store { .. }

@@ -115,6 +115,11 @@ impl Writer {
         }
     }
 
+    /// Makes the modes of 16-bit floats hold for conversions that have no value of that type.
+    pub fn converts_halves(&mut self) {
+        self.floats[0] = true;
+    }
+
     pub fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
         let mut words = vec![id, decoration as u32];
         words.extend_from_slice(operands);

@@ -349,6 +349,18 @@ pub(super) fn check(
             |from, to| from == Type::F64 && to == Type::I32,
             "not from f64 to i32",
         ),
+        UnpackHalf => conversion(
+            args,
+            results,
+            |from, to| from == Type::I32 && to == Type::F32,
+            "not from i32 to f32",
+        ),
+        PackHalf => conversion(
+            args,
+            results,
+            |from, to| from == Type::F32 && to == Type::I32,
+            "not from f32 to i32",
+        ),
         SpaceCast => conversion(
             args,
             results,

@@ -7,7 +7,8 @@
 //! operations, as other work-items may store to the rest. Arrays of a work-item get a word for each
 //! element, those of a work-group are packed into words.
 //!
-//! Of `half`, which such a target does not compute with, there are loads, stores and conversions.
+//! Of `half`, which such a target does not compute with, there are loads, stores and conversions: by
+//! the device where it is exact (`Target::unpacks_halves`, `Target::packs_halves`), else by integers.
 
 mod memory;
 
@@ -259,11 +260,18 @@ impl Lower<'_> {
             }
             Op::FConv(rounding) if from == Type::F16 => {
                 let a = r.resolve(a);
-                let float = of_half(r, a);
+                let float = match self.target.unpacks_halves {
+                    true => r.op(Op::UnpackHalf, [a], Type::F32),
+                    false => of_half(r, a),
+                };
                 return Some(match to {
                     Type::F32 => float,
                     _ => r.op(Op::FConv(rounding), [float], to),
                 });
+            }
+            // Where the device does not, `lower_convert` has left no such conversion.
+            Op::FConv(_) if from == Type::F32 && self.target.packs_halves => {
+                return Some(r.op(Op::PackHalf, [a], Type::I32));
             }
             _ => return None,
         };
