@@ -126,9 +126,9 @@ pub struct Target {
     pub max_local_memory: u32,
     /// Half precision arithmetic and storage.
     pub fp16: FloatCaps,
-    /// UnpackHalf2x16 is exact, of subnormal halves too. Asked where there is no `half`.
+    /// UnpackHalf2x16 is exact, of subnormal halves too. Matters where there is no `half`.
     pub unpacks_halves: bool,
-    /// PackHalf2x16 rounds to nearest even, to subnormal halves and to infinity too. Asked where there is no `half`.
+    /// PackHalf2x16 rounds to nearest even, to subnormal halves and to infinity too. Matters where there is no `half`.
     pub packs_halves: bool,
     /// Single precision.
     pub fp32: FloatCaps,
