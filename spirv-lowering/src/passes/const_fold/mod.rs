@@ -152,9 +152,6 @@ impl Folder<'_> {
 
     fn fold_inst(&self, inst: Inst, result: Type) -> Option<u64> {
         let data = &self.func.insts[inst];
-        if data.op == Op::Join && result.is_ptr() {
-            return None; // A target without 64-bit integers has no constant pointers.
-        }
         let mut types: SmallVec<[Type; 4]> = SmallVec::new();
         let mut bits: SmallVec<[u64; 4]> = SmallVec::new();
         for &arg in &data.args {
