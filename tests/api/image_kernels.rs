@@ -3,7 +3,7 @@
 use super::buffers::Random;
 use super::images::read_texels;
 use pumice_tests::sys::*;
-use pumice_tests::{create, info_value, Buffer, Kernel, Setup};
+use pumice_tests::{create, Buffer, Kernel, Setup};
 use std::ptr::null_mut;
 
 /// Width, height, depth of the test images; layers are as many as the depth.
@@ -71,14 +71,6 @@ impl Shape {
             D2Array | D3 => [w, h, d],
         }
     }
-}
-
-fn images(setup: &Setup) -> bool {
-    info_value!(
-        cl_bool,
-        clGetDeviceInfo(setup.device),
-        CL_DEVICE_IMAGE_SUPPORT
-    ) == CL_TRUE
 }
 
 fn format(order: cl_uint, data: cl_uint) -> cl_image_format {
@@ -273,7 +265,7 @@ const LARGEST: f32 = 125.0;
 #[test]
 fn samplers() {
     let setup = Setup::new();
-    if !images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let mut random = Random(11);
@@ -384,7 +376,7 @@ fn samplers() {
 #[test]
 fn integers_saturate() {
     let setup = Setup::new();
-    if !images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let program = setup.build(
@@ -469,7 +461,7 @@ fn integers_saturate() {
 #[test]
 fn written_texels() {
     let setup = Setup::new();
-    if !images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     for shape in Shape::ALL {
@@ -517,7 +509,7 @@ fn written_texels() {
 #[test]
 fn reads_see_writes() {
     let setup = Setup::new();
-    if !images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let Ok(program) = setup.try_build(
@@ -568,7 +560,7 @@ fn reads_see_writes() {
 #[test]
 fn halves_and_functions() {
     let setup = Setup::new();
-    if !images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     // Without optimisation everything goes through private memory, images and samplers too.

@@ -49,15 +49,6 @@ fn supported(setup: &Setup, flags: cl_mem_flags, kind: cl_mem_object_type) -> Ve
     list
 }
 
-/// Whether the device has images; says so where it has none.
-pub fn has_images(setup: &Setup) -> bool {
-    info_value!(
-        cl_bool,
-        clGetDeviceInfo(setup.device),
-        CL_DEVICE_IMAGE_SUPPORT
-    ) == CL_TRUE
-}
-
 /// All texels of an image, of `each` components of type `T`.
 pub fn read_texels<T: Copy + Default>(
     setup: &Setup,
@@ -227,7 +218,7 @@ fn part(
 #[test]
 fn every_type_is_written_and_read_with_pitches() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     for format in [R8, RGBA8, RGBA32] {
@@ -278,7 +269,7 @@ fn every_type_is_written_and_read_with_pitches() {
 #[test]
 fn maps_show_boxes_and_write_them_back() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     for (kind, size) in KINDS {
@@ -362,7 +353,7 @@ fn maps_show_boxes_and_write_them_back() {
 #[test]
 fn images_are_copied_among_types_and_to_buffers() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let whole: Vec<(Buffer, [usize; 3], Vec<u8>)> = KINDS
@@ -452,7 +443,7 @@ fn images_are_copied_among_types_and_to_buffers() {
 #[test]
 fn fills_convert_their_colour() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     for (kind, size) in KINDS {
@@ -491,7 +482,7 @@ fn fills_convert_their_colour() {
 #[test]
 fn numbers_that_are_none_become_zero() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let program = setup.build(
@@ -548,7 +539,7 @@ fn numbers_that_are_none_become_zero() {
 #[test]
 fn two_queues_write_parts_of_a_new_image() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let other = setup.new_queue(0);

@@ -1,6 +1,6 @@
 //! Memory objects that nothing writes after their creation (cl_ext_immutable_memory_objects).
 
-use super::images::{desc, has_images};
+use super::images::desc;
 use pumice_tests::sys::*;
 use pumice_tests::{call, code_name, create, info_value, ok, Buffer, Setup};
 use std::ffi::c_void;
@@ -68,7 +68,7 @@ fn flags_that_write_are_refused() {
         let got = made!(clCreateSubBuffer(buffer.0, flags, kind, region));
         assert_eq!(got, code_name(code), "{flags:#x}");
     }
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     // An image over it has to be immutable, too, and then needs no host pointer.
@@ -135,7 +135,7 @@ fn commands_that_write_are_refused() {
         )),
         call!(clEnqueueFillBuffer(q, to, four, 4, 0, 16, n, l, e)),
     ];
-    let images = has_images(&setup).then(|| {
+    let images = setup.has_images().then(|| {
         let mut host = data();
         let pointer = host.as_mut_ptr().cast::<c_void>();
         let own = desc(CL_MEM_OBJECT_IMAGE2D, [8, 8, 1]);
@@ -255,7 +255,7 @@ fn kernels_that_write_are_refused() {
     };
     let want: Vec<i32> = words(&data()).iter().map(|v| v.wrapping_mul(2)).collect();
     assert!(setup.read::<i32>(&out, 1024) == want);
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let program = setup.build(

@@ -330,7 +330,7 @@ fn macros_of_the_device() {
         let built = setup.try_build(&source, "-cl-std=CL3.0");
         assert!(built.is_ok(), "{name} should be {has}: {:?}", built.err());
     }
-    let images = info_value!(u32, clGetDeviceInfo(setup.device), CL_DEVICE_IMAGE_SUPPORT) != 0;
+    let images = setup.has_images();
     let condition = if images { "ifndef" } else { "ifdef" };
     let source = format!("#{condition} __IMAGE_SUPPORT__\n#error\n#endif\nkernel void f(global int *p) {{ *p = 1; }}");
     assert!(setup.try_build(&source, "").is_ok());

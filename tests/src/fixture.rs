@@ -325,6 +325,12 @@ impl Setup {
         Kernel(create!(clCreateKernel(program.0, name.as_ptr())))
     }
 
+    /// Returns true if the device has images.
+    pub fn has_images(&self) -> bool {
+        let param = CL_DEVICE_IMAGE_SUPPORT;
+        crate::info_value!(cl_bool, clGetDeviceInfo(self.device), param) == CL_TRUE
+    }
+
     /// The device computes in double precision.
     pub fn has_doubles(&self) -> bool {
         let config = crate::info_value!(

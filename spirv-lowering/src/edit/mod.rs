@@ -6,3 +6,4 @@ pub mod flow;
 pub mod opaque;
 pub mod repair_ssa;
 pub mod rewrite;
+pub mod slots;

@@ -10,14 +10,12 @@ use super::tree::Tree;
 use super::{Packing, Region};
 use crate::analysis::live;
 use crate::edit::flow::drop_unreachable;
-use crate::edit::repair_ssa;
+use crate::edit::{repair_ssa, slots};
 use crate::error::{LowerError, Result};
 use crate::ir::compact::compact;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
-use crate::ir::function::{
-    BlockData, Edge, Function, Storage, Terminator, ValueDef, VarData, VarLen,
-};
-use crate::ir::op::{Effect, HwVar, IntCond, Op, Scope};
+use crate::ir::function::{BlockData, Edge, Function, Terminator, ValueDef};
+use crate::ir::op::{Effect, HwVar, Op, Scope};
 use crate::ir::types::Type;
 use crate::passes::{clean_up, structurize};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -180,17 +178,7 @@ impl Cutter {
             Type::Ptr(_) | Type::Handle => Type::I64,
             other => other,
         };
-        let var = self.func.vars.push(VarData {
-            storage: Storage::Function,
-            elem,
-            lanes: 1,
-            volatile: false,
-            len: VarLen {
-                fixed: 1,
-                spec: Vec::new(),
-            },
-            alias: None,
-        });
+        let var = slots::add(&mut self.func, elem);
         self.uniform[var] = self.class(value) != Class::Varying;
         self.vars.insert(value, var);
         var
@@ -288,14 +276,9 @@ impl Cutter {
 
     fn store(&self, func: &mut Function, block: Block, value: Value) -> Option<Inst> {
         let var = *self.vars.get(&value)?;
-        let ty = func.ty(value);
         let elem = func.vars[var].elem;
         let zero = func.append_const(block, Type::I32, 0);
-        let stored = match ty {
-            Type::Bool => func.append1(block, Op::ZExt, [value], elem),
-            Type::Ptr(_) => func.append1(block, Op::PtrToInt, [value], elem),
-            _ => value,
-        };
+        let stored = slots::to_memory(func, block, value, elem);
         Some(func.append(block, Op::VarStore(var), [zero, stored], &[]))
     }
 
@@ -318,14 +301,7 @@ impl Cutter {
             let steps = func.append1(block, Op::IMul, [lane, by], elem);
             loaded = func.append1(block, Op::IAdd, [loaded, steps], elem);
         }
-        match ty {
-            Type::Bool => {
-                let zero = func.append_const(block, elem, 0);
-                func.append1(block, Op::ICmp(IntCond::Ne), [loaded, zero], Type::Bool)
-            }
-            Type::Ptr(space) => func.append1(block, Op::IntToPtr, [loaded], Type::Ptr(space)),
-            _ => loaded,
-        }
+        slots::from_memory(func, block, loaded, ty)
     }
 
     /// Computes a value again.

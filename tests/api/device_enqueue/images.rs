@@ -1,7 +1,7 @@
 //! Images that blocks captured.
 
 use super::{on_device, over, OnDevice};
-use crate::images::{desc, has_images, read_texels};
+use crate::images::{desc, read_texels};
 use pumice_tests::sys::*;
 use pumice_tests::{create, ok, Buffer, Kernel, Setup};
 use std::ptr::{null, null_mut};
@@ -23,7 +23,7 @@ const FLOATS: cl_image_format = cl_image_format {
 
 fn on(source: &str, options: &str) -> Option<OnDevice> {
     let on = on_device(&format!("{FLAGS}{source}"), options, 0)?;
-    if !has_images(&on.setup) {
+    if !on.setup.has_images() {
         pumice_tests::left_out("no images");
         return None;
     }

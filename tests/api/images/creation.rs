@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn required_formats_are_there_and_can_be_made() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let list = |flags, kind| supported(&setup, flags, kind);
@@ -89,7 +89,7 @@ fn required_formats_are_there_and_can_be_made() {
 #[test]
 fn errors_of_creation() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let good = desc(CL_MEM_OBJECT_IMAGE2D, [8, 8, 0]);
@@ -235,7 +235,7 @@ fn errors_of_creation() {
 #[test]
 fn host_memory_of_images_is_copied_or_used() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let (row, slice, size) = (24usize, 24 * 5, [4usize, 3, 2]);
@@ -296,7 +296,7 @@ fn host_memory_of_images_is_copied_or_used() {
 #[test]
 fn samplers_tell_what_they_are() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let list = [

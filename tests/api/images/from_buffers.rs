@@ -73,7 +73,7 @@ const BYTES: usize = 16384;
 #[test]
 fn hosts_see_the_bytes_of_the_buffer() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     for (kind, size) in KINDS {
@@ -205,7 +205,7 @@ fn kernels_of(kind: cl_mem_object_type, written: &str) -> String {
 #[test]
 fn kernels_see_the_bytes_of_the_buffer() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     // What the bytes of a buffer come from: its own memory, memory of the application at an odd address, another
@@ -287,7 +287,7 @@ fn kernels_see_the_bytes_of_the_buffer() {
 #[test]
 fn images_that_a_buffer_cannot_hold_are_refused() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let buffer = setup.buffer(BYTES);
@@ -344,7 +344,7 @@ fn images_that_a_buffer_cannot_hold_are_refused() {
 #[test]
 fn large_row_and_slice_pitches() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     // More than Vulkan's copies can say of one row, or one slice.

@@ -35,7 +35,7 @@ fn has_raw(setup: &Setup) -> bool {
         .try_build(program, "-cl-std=CL3.0")
         .expect("a program");
     setup.kernel(&program, if has { "with" } else { "without" });
-    if !has && has_images(setup) {
+    if !has && setup.has_images() {
         let plane = desc(CL_MEM_OBJECT_IMAGE2D, [8, 8, 1]);
         let code = refused(
             setup,

@@ -45,7 +45,7 @@ const LAYERS: u32 = CL_IMAGE_REQUIREMENTS_MAX_ARRAY_SIZE_EXT;
 #[test]
 fn sizes_and_alignments_make_images() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let rw = CL_MEM_READ_WRITE;
@@ -97,7 +97,7 @@ fn sizes_and_alignments_make_images() {
 #[test]
 fn largest_extents_make_images() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let device = |param| info_value!(usize, clGetDeviceInfo(setup.device), param);
@@ -150,7 +150,7 @@ fn largest_extents_make_images() {
 #[test]
 fn wrong_questions_are_refused() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let good = desc(CL_MEM_OBJECT_IMAGE2D, [20, 20, 1]);

@@ -83,7 +83,7 @@ fn seen(bytes: &[u8], kind: As) -> u32 {
 #[test]
 fn work_items_access_texels_in_any_order() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let kernels = |suffix: &str, ty: &str| {

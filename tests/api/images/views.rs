@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn images_over_buffers_share_their_bytes() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let data = random(4096);
@@ -73,7 +73,7 @@ fn images_over_buffers_share_their_bytes() {
 #[test]
 fn kernels_refuse_images_that_do_not_fit() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let program = setup.build(
@@ -125,7 +125,7 @@ fn kernels_refuse_images_that_do_not_fit() {
 #[test]
 fn kernels_see_images_over_buffers_and_images() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let uint8 = cl_image_format {

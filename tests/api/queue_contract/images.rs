@@ -1,6 +1,5 @@
 //! Images: calls that may not block, and memory of the application that nothing may write.
 
-use crate::images::has_images;
 use pumice_tests::gate::{runs_native_kernels, Gate};
 use pumice_tests::sys::*;
 use pumice_tests::{create, left_out, ok, Buffer, Setup};
@@ -51,7 +50,7 @@ fn read(setup: &Setup, image: &Buffer, [width, height]: [usize; 2]) -> Vec<u8> {
 fn transfers_of_images_return_at_once() {
     const SIZE: [usize; 2] = [4096, 2048];
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return left_out("no images");
     }
     let Some(gate) = Gate::new(&setup) else {
@@ -86,7 +85,7 @@ fn transfers_of_images_return_at_once() {
 fn images_with_contents_are_made_at_once() {
     const SIZE: [usize; 2] = [64, 64];
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return left_out("no images");
     }
     if !runs_native_kernels(&setup) {
@@ -114,7 +113,7 @@ fn images_of_read_only_memory_are_mapped() {
     const SIZE: [usize; 2] = [64, 64];
     const BYTES: usize = SIZE[0] * SIZE[1] * 4;
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return left_out("no images");
     }
     let protection = libc::PROT_READ | libc::PROT_WRITE;

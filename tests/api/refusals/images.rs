@@ -11,15 +11,11 @@ const R8: cl_image_format = cl_image_format {
     image_channel_order: CL_R,
     image_channel_data_type: CL_UNSIGNED_INT8,
 };
-fn has_images(setup: &Setup) -> bool {
-    let device = setup.device;
-    info_value!(cl_bool, clGetDeviceInfo(device), CL_DEVICE_IMAGE_SUPPORT) == CL_TRUE
-}
 
 #[test]
 fn image_creation() {
     let setup = Setup::new();
-    if !has_images(&setup) {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let mut seen = Seen::default();

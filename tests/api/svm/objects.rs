@@ -102,12 +102,7 @@ fn sub_buffers_count_from_their_buffer() {
 #[test]
 fn images_of_buffers_over_shared_memory() {
     let Some(setup) = setup() else { return };
-    if info_value!(
-        cl_bool,
-        clGetDeviceInfo(setup.device),
-        CL_DEVICE_IMAGE_SUPPORT
-    ) == CL_FALSE
-    {
+    if !setup.has_images() {
         return pumice_tests::left_out("no images");
     }
     let a = Shared::new(&setup, 4096);

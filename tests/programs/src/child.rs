@@ -110,14 +110,13 @@ fn lacks(setup: &Setup, case: &Case) -> bool {
         let name = line.strip_prefix("#pragma OPENCL EXTENSION ")?;
         name.split(' ').next().map(str::to_owned)
     };
-    let has_images = info!(clGetDeviceInfo(setup.device), CL_DEVICE_IMAGE_SUPPORT)[0] != 0;
     let mut args = case.args.iter();
     case.source
         .lines()
         .filter_map(enabled)
         .any(|name| !setup.has_extension(&name))
         || case.source.contains("double") && !setup.has_doubles()
-        || args.any(|arg| matches!(arg, CaseArg::Image(_))) && !has_images
+        || args.any(|arg| matches!(arg, CaseArg::Image(_))) && !setup.has_images()
         || case.sub_group_size > 0 && !sub_group_sizes(setup).contains(&case.sub_group_size)
 }
 

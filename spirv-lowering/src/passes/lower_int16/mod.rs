@@ -7,8 +7,8 @@
 //! operations, as other work-items may store to the rest. Arrays of a work-item get a word for each
 //! element, those of a work-group are packed into words.
 //!
-//! Of `half`, which such a target does not compute with, there are loads, stores and conversions: by
-//! the device where it is exact (`Target::unpacks_halves`, `Target::packs_halves`), else by integers.
+//! Such a target loads, stores and converts `half`, and does not compute with it. The device converts
+//! where it is exact (`Target::unpacks_halves`, `Target::packs_halves`), else integers do.
 
 mod memory;
 

@@ -8,9 +8,10 @@ use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::edit::opaque::opaque_zero;
 use crate::edit::rewrite::at_start;
-use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
-use crate::ir::function::{Function, Merge, Storage, VarData, VarLen};
-use crate::ir::op::{IntCond, Op};
+use crate::edit::slots;
+use crate::ir::entity::{Block, Value, Var};
+use crate::ir::function::{Function, Merge};
+use crate::ir::op::Op;
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 use std::mem::take;
@@ -41,12 +42,11 @@ pub fn run(func: &mut Function) -> bool {
         defined: FxHashMap::default(),
         vars: FxHashMap::default(),
         loads: FxHashMap::default(),
-        before: Vec::new(),
     };
     keeper.find_definitions();
     keeper.replace_uses();
     keeper.store();
-    !keeper.vars.is_empty()
+    true
 }
 
 struct Keeper<'f> {
@@ -56,14 +56,12 @@ struct Keeper<'f> {
     dom: DomTree,
     /// The header and the merge block of each loop, outer before inner.
     loops: Vec<(Block, Block)>,
-    /// The block of each value, and the innermost loop that computes it.
-    defined: FxHashMap<Value, (Block, usize)>,
+    /// The innermost loop that computes each value.
+    defined: FxHashMap<Value, usize>,
     /// The memory of each value that is kept.
     vars: FxHashMap<Value, Var>,
     /// The kept values that the current block has loaded.
     loads: FxHashMap<Value, Value>,
-    /// The instructions that load them.
-    before: Vec<Inst>,
 }
 
 impl Keeper<'_> {
@@ -85,7 +83,7 @@ impl Keeper<'_> {
                 .flat_map(|&inst| &self.func.insts[inst].results);
             for &value in data.params.iter().chain(results) {
                 if self.func.as_const(value).is_none() {
-                    self.defined.insert(value, (block, innermost));
+                    self.defined.insert(value, innermost);
                 }
             }
         }
@@ -94,6 +92,7 @@ impl Keeper<'_> {
     fn replace_uses(&mut self) {
         for block in self.func.layout.clone() {
             self.loads.clear();
+            // What is loaded is appended to the block without them.
             let insts = take(&mut self.func.blocks[block].insts);
             for &inst in &insts {
                 let mut args = take(&mut self.func.insts[inst].args);
@@ -104,16 +103,14 @@ impl Keeper<'_> {
             let mut term = take(&mut self.func.blocks[block].term);
             term.map_uses(|value| self.used(block, value));
             self.func.blocks[block].term = term;
-            let mut all = take(&mut self.before);
-            all.extend(insts);
-            self.func.blocks[block].insts = all;
+            self.func.blocks[block].insts.extend(insts);
         }
     }
 
     /// Returns the value itself, or in a block after its loop what was kept of it.
     fn used(&mut self, block: Block, value: Value) -> Value {
         match self.defined.get(&value) {
-            Some(&(_, index)) if !self.is_inside(index, block) => {}
+            Some(&index) if !self.is_inside(index, block) => {}
             _ => return value,
         }
         if let Some(&loaded) = self.loads.get(&value) {
@@ -129,52 +126,29 @@ impl Keeper<'_> {
                 .into_iter()
                 .map(|word| self.used(block, word))
                 .collect();
-            self.before(Op::Join, words, ty)
+            self.func.append1(block, Op::Join, words, ty)
         } else {
-            let stored = stored_type(ty);
-            let var = *self.vars.entry(value).or_insert_with(|| {
-                self.func.vars.push(VarData {
-                    storage: Storage::Function,
-                    elem: stored,
-                    lanes: 1,
-                    volatile: false,
-                    len: VarLen {
-                        fixed: 1,
-                        spec: Vec::new(),
-                    },
-                    alias: None,
-                })
-            });
-            let loaded = self.before(Op::VarLoad(var), [self.index], stored);
-            match ty {
-                Type::Bool => {
-                    let zero = self.before(Op::Const(0), [], Type::I32);
-                    self.before(Op::ICmp(IntCond::Ne), [loaded, zero], ty)
-                }
-                Type::Ptr(_) => self.before(Op::IntToPtr, [loaded], ty),
-                _ => loaded,
-            }
+            let elem = match ty {
+                Type::Bool => Type::I32,
+                Type::Ptr(_) => Type::I64,
+                ty => ty,
+            };
+            let var = *self
+                .vars
+                .entry(value)
+                .or_insert_with(|| slots::add(self.func, elem));
+            let stored = self
+                .func
+                .append1(block, Op::VarLoad(var), [self.index], elem);
+            slots::from_memory(self.func, block, stored, ty)
         };
         self.loads.insert(value, loaded);
         loaded
     }
 
-    fn before(&mut self, op: Op, args: impl IntoIterator<Item = Value>, ty: Type) -> Value {
-        let inst = self.func.make_inst(op, args, &[ty]);
-        self.before.push(inst);
-        self.func.insts[inst].results[0]
-    }
-
     /// Stores the values that are kept where they are computed.
     fn store(&mut self) {
-        let mut kept: SecondaryMap<Block, Vec<Value>> = SecondaryMap::new();
-        for &value in self.vars.keys() {
-            kept[self.defined[&value].0].push(value);
-        }
         for block in self.func.layout.clone() {
-            if kept[block].is_empty() {
-                continue;
-            }
             let insts = take(&mut self.func.blocks[block].insts);
             for value in self.func.blocks[block].params.clone() {
                 self.store_value(block, value);
@@ -192,22 +166,9 @@ impl Keeper<'_> {
         let Some(&var) = self.vars.get(&value) else {
             return;
         };
-        let ty = self.func.ty(value);
-        let stored = match ty {
-            Type::Bool => self.func.append1(block, Op::ZExt, [value], Type::I32),
-            Type::Ptr(_) => self.func.append1(block, Op::PtrToInt, [value], Type::I64),
-            _ => value,
-        };
+        let elem = self.func.vars[var].elem;
+        let stored = slots::to_memory(self.func, block, value, elem);
         self.func
             .append(block, Op::VarStore(var), [self.index, stored], &[]);
-    }
-}
-
-/// Returns the type that a value has in memory.
-fn stored_type(ty: Type) -> Type {
-    match ty {
-        Type::Bool => Type::I32,
-        Type::Ptr(_) => Type::I64,
-        ty => ty,
     }
 }
