@@ -131,9 +131,9 @@ fn a_wait_ends_and_sees() {
             assert_eq!(seen.get(), 2);
         });
         work.add(1);
-        drop(timeline.advance(1));
+        timeline.advance(1, &mut Due::default());
         work.add(1);
-        drop(timeline.advance(2));
+        timeline.advance(2, &mut Due::default());
         thread.join().expect("no panic");
     });
 }
@@ -147,8 +147,8 @@ fn waits_for_two_values_end() {
             let waits = timeline.clone();
             loom::thread::spawn(move || assert!(waits.wait(value, None).expect("a wait")))
         });
-        drop(timeline.advance(1));
-        drop(timeline.advance(2));
+        timeline.advance(1, &mut Due::default());
+        timeline.advance(2, &mut Due::default());
         for thread in threads {
             thread.join().expect("no panic");
         }
@@ -166,7 +166,7 @@ fn a_failure_is_seen_by_who_waits() {
             assert!(waits.failure(1).is_some());
         });
         timeline.fail(1, DeviceError::OutOfHostMemory);
-        drop(timeline.advance(1));
+        timeline.advance(1, &mut Due::default());
         assert!(timeline.failure(1).is_some());
         thread.join().expect("no panic");
     });
@@ -188,7 +188,7 @@ fn followers_are_notified_once() {
     model(3, || {
         let timeline = CpuTimeline::new();
         let advances = timeline.clone();
-        let thread = loom::thread::spawn(move || drop(advances.advance(1)));
+        let thread = loom::thread::spawn(move || advances.advance(1, &mut Due::default()));
         let followers = [(); 2].map(|()| Arc::new(Notified(AtomicU64::new(0))));
         let follows = followers
             .each_ref()
@@ -228,7 +228,8 @@ fn batches_run_in_their_order() {
         track.submit(batch(2, &order));
         assert!(timeline.wait(2, None).expect("a wait"));
         assert_eq!(order.get(), 2);
-        let done = track.take_done();
+        let mut done = Vec::new();
+        track.take_done(&mut done);
         assert!(done.iter().map(|batch| batch.last_value()).eq(1..=2));
         pool.close();
     });

@@ -208,7 +208,7 @@ impl Batch {
                 timeline.fail(value, error);
             }
             if following.is_some() {
-                *due = timeline.advance(value);
+                timeline.advance(value, due);
             }
         }
         Stop::Done

@@ -36,6 +36,8 @@ pub struct CpuStream {
     ended: usize,
     submitted: u64,
     spare: Vec<Batch>,
+    /// Empty: where completed batches are moved to.
+    completed: Vec<Batch>,
     next_slot: u64,
     profiling: bool,
     times: AllTimes,
@@ -54,6 +56,7 @@ impl CpuStream {
             ended: 0,
             submitted: 0,
             spare: Vec::new(),
+            completed: Vec::new(),
             next_slot: 0,
             profiling: desc.profiling,
             times: AllTimes::default(),
@@ -309,7 +312,8 @@ impl Stream for CpuStream {
     }
 
     fn reclaim(&mut self) {
-        for mut batch in self.track.take_done() {
+        self.track.take_done(&mut self.completed);
+        for mut batch in self.completed.drain(..) {
             batch.clear();
             let most = match batch.steps.capacity() <= SMALL {
                 true => MOST_SMALL_SPARE,

@@ -29,7 +29,11 @@ pub struct Due(SmallVec<[Arc<dyn Follower>; 2]>);
 
 impl Due {
     /// Notifies the followers.
+    #[inline]
     pub fn notify(&mut self) {
+        if self.0.is_empty() {
+            return;
+        }
         for follower in self.0.drain(..) {
             follower.reached();
         }
@@ -110,8 +114,8 @@ impl CpuTimeline {
         failures.insert(value, (value, error));
     }
 
-    /// Completes all commands up to this value. Returns the followers that are to be notified.
-    pub fn advance(&self, value: u64) -> Due {
+    /// Completes all commands up to this value. Adds the followers that are to be notified to `due`.
+    pub fn advance(&self, value: u64, due: &mut Due) {
         self.value.store(value, Ordering::SeqCst);
         if self.wanted.load(Ordering::SeqCst) <= value {
             let guard = self.lock.lock();
@@ -121,14 +125,13 @@ impl CpuTimeline {
             self.changed.notify_all();
         }
         if self.followed.load(Ordering::SeqCst) > value {
-            return Due::default();
+            return;
         }
         let mut list = self.followers.lock();
-        let due = list.extract_if(.., |(wanted, _)| *wanted <= value);
-        let due = Due(due.map(|(_, follower)| follower).collect());
+        let reached = list.extract_if(.., |(wanted, _)| *wanted <= value);
+        due.0.extend(reached.map(|(_, follower)| follower));
         let least = list.iter().map(|(wanted, _)| *wanted).min();
         self.followed.store(least.unwrap_or(NONE), Ordering::SeqCst);
-        due
     }
 
     /// Calls the follower once a value is reached. Returns false if it is reached already.

@@ -125,7 +125,7 @@ impl Track {
                 Stop::Done => {
                     let value = batch.last_value();
                     self.done.lock().push(batch);
-                    due = self.timeline.advance(value);
+                    self.timeline.advance(value, &mut due);
                 }
                 Stop::Limit => {
                     self.put_back(batch);
@@ -143,13 +143,9 @@ impl Track {
         due
     }
 
-    /// Takes the batches that have completed.
-    pub fn take_done(&self) -> Vec<Batch> {
-        let mut done = self.done.lock();
-        if done.is_empty() {
-            return Vec::new();
-        }
-        std::mem::take(&mut *done)
+    /// Moves the batches that have completed to an empty list.
+    pub fn take_done(&self, list: &mut Vec<Batch>) {
+        std::mem::swap(&mut *self.done.lock(), list);
     }
 }
 
@@ -247,9 +243,12 @@ mod tests {
             }
             assert!(scene.wait(300));
             assert_eq!(*scene.notes.lock(), (1..=300).collect::<Vec<_>>());
-            let done = scene.track.take_done();
+            let mut done = Vec::new();
+            scene.track.take_done(&mut done);
             assert!(done.iter().map(|batch| batch.last_value()).eq(1..=300));
-            assert!(scene.track.take_done().is_empty());
+            done.clear();
+            scene.track.take_done(&mut done);
+            assert!(done.is_empty());
         }
     }
 
