@@ -110,7 +110,7 @@
 //!
 //! [`ir`] depends on nothing else in the crate; [`analysis`] on `ir`; [`edit`], the tools of passes, on both; [`read`],
 //! [`passes`], [`emit`] and [`native`] on those, not on each other; [`pipeline`] runs the passes in order, and
-//! [`program`] is the interface that the runtime uses. [`interp`] runs KIR, and [`testing`] proves passes with it.
+//! [`program`] is the interface that the runtime uses. [`interp`] runs KIR.
 //! `ci/layering` has the rules as a table.
 #![forbid(unsafe_code)]
 
@@ -137,7 +137,6 @@ pub mod printf;
 pub mod program;
 pub mod read;
 pub mod target;
-pub mod testing;
 
 pub use library::BuiltinLibrary;
 pub use options::Options;

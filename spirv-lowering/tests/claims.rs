@@ -13,10 +13,10 @@ use spirv_lowering::native::{self, Packing};
 use spirv_lowering::options::{Options, ZeroedMemory};
 use spirv_lowering::program::Program;
 use spirv_lowering::target::Target;
-use spirv_lowering::testing::claims::{ClaimedStages, FalseAfter, Which};
-use spirv_lowering::testing::generate::{generate, Case, CaseArg, Kind};
-use spirv_lowering::testing::prove::targets;
-use spirv_lowering::testing::shrink::shrink;
+use spirv_lowering_testing::claims::{ClaimedStages, FalseAfter, Which};
+use spirv_lowering_testing::generate::{generate, Case, CaseArg, Kind};
+use spirv_lowering_testing::prove::targets;
+use spirv_lowering_testing::shrink::shrink;
 use std::collections::BTreeMap;
 
 /// Lanes of packs: 128, 256 and 512 bits.

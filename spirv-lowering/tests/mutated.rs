@@ -7,7 +7,7 @@ use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::passes;
-use spirv_lowering::testing::rng::Rng;
+use spirv_lowering_testing::rng::Rng;
 
 type Pass = (&'static str, fn(&mut Function) -> bool);
 

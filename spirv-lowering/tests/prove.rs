@@ -6,10 +6,10 @@
 use spirv_lowering::interp::{self, Arg, Error, Memory, NdRange, Options, Scalar};
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::ir::verify::verify_module;
-use spirv_lowering::testing::generate::{generate, Kind};
-use spirv_lowering::testing::operations::{signatures, Operations, NUMBERS};
-use spirv_lowering::testing::prove::{prove, targets, Depth, Verdict};
-use spirv_lowering::testing::shrink::shrink;
+use spirv_lowering_testing::generate::{generate, Kind};
+use spirv_lowering_testing::operations::{signatures, Operations, NUMBERS};
+use spirv_lowering_testing::prove::{prove, targets, Depth, Verdict};
+use spirv_lowering_testing::shrink::shrink;
 
 fn prove_seeds(first: u64, count: u64, depth: Depth) {
     let all = targets().len() as u64;

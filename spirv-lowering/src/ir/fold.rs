@@ -150,8 +150,8 @@ fn pack(
     Some(sign | field << (format.precision - 1) | (kept - hidden) as u64)
 }
 
-/// Converts between float formats.
-pub(crate) fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Option<u64> {
+/// Converts between float formats. Returns `None` for types that are no float formats.
+pub fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Option<u64> {
     let format = Format::of(to)?;
     match unpack(from, bits)? {
         Parts::Nan => Some(format.nan()),

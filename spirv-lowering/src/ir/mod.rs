@@ -58,7 +58,7 @@ pub mod entity;
 pub mod fold;
 pub mod function;
 pub mod module;
-pub(crate) mod names;
+pub mod names;
 pub mod op;
 pub mod parse;
 pub mod print;

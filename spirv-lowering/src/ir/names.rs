@@ -12,7 +12,7 @@ use super::types::{Space, Type};
 use crate::interface::{AccessQualifier, ImageDim, Implicit};
 
 /// A small enumeration with a spelling for each value.
-pub(crate) trait Name: Copy + PartialEq + 'static {
+pub trait Name: Copy + PartialEq + 'static {
     /// All values with their spelling.
     const NAMES: &'static [(Self, &'static str)];
     /// Returns the spelling.
@@ -262,7 +262,7 @@ fn slot_text(s: ImageSlot) -> String {
 }
 
 /// Returns the word of an operation.
-pub(crate) fn op_text(op: Op) -> String {
+pub fn op_text(op: Op) -> String {
     let sync = |scope: Scope, order: Order| format!("{}.{}", scope.name(), order.name());
     let volatile = |v: bool| if v { ".volatile" } else { "" };
     let sat = |v: bool| if v { ".sat" } else { "" };

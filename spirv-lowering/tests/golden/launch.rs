@@ -13,9 +13,10 @@ use spirv_lowering::interp::{
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::op::Op;
+use spirv_lowering::passes::lower_args;
 use spirv_lowering::passes::lower_images::Descriptors;
-use spirv_lowering::passes::{claims, lower_args};
 use spirv_lowering::target::Target;
+use spirv_lowering_testing::collect_claims;
 
 /// The results of a launch: the bytes of each buffer with the mask of unknown bits, and the records
 /// of printf.
@@ -151,7 +152,7 @@ fn after(
 /// Returns an error if a claim about a kernel does not hold, where the kernel can be run.
 fn hold(module: &Module, interface: &KernelInterface, launch: &Launch) -> Result<(), String> {
     let kernel = module.kernels.first().ok_or("no kernel")?;
-    let pieces = claims::of_module(module, kernel.func, true);
+    let pieces = collect_claims::of_module(module, kernel.func, true);
     let (mut memory, args) = launch.memory(module)?;
     let lowered = Lowered {
         module,

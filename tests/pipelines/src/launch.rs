@@ -9,8 +9,8 @@ use pumice_runtime::compile::{builtin_library, to_bytes};
 use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
 use spirv_lowering::interp::NdRange;
 use spirv_lowering::target::Target;
-use spirv_lowering::testing::generate::{Case, CaseArg};
 use spirv_lowering::{Options, Program};
+use spirv_lowering_testing::generate::{Case, CaseArg};
 use std::path::Path;
 use std::sync::Arc;
 

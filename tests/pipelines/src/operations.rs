@@ -9,8 +9,8 @@ use pumice_runtime::backend::Device;
 use spirv_lowering::ir::op::Op;
 use spirv_lowering::ir::types::Type;
 use spirv_lowering::target::{FloatCaps, Target};
-use spirv_lowering::testing::operations::{signatures, Operations, Signature, NUMBERS};
-use spirv_lowering::testing::prove::wanted;
+use spirv_lowering_testing::operations::{signatures, Operations, Signature, NUMBERS};
+use spirv_lowering_testing::prove::wanted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

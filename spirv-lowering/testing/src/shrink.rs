@@ -1,12 +1,12 @@
 //! Reduces a kernel that shows a fault, as long as it still shows it.
 
 use super::generate::Case;
-use crate::ir::entity::Entity;
-use crate::ir::function::{Function, Terminator};
-use crate::ir::op::Op;
-use crate::ir::types::Type;
-use crate::ir::verify::verify_module;
-use crate::passes;
+use spirv_lowering::ir::entity::Entity;
+use spirv_lowering::ir::function::{Function, Terminator};
+use spirv_lowering::ir::op::Op;
+use spirv_lowering::ir::types::Type;
+use spirv_lowering::ir::verify::verify_module;
+use spirv_lowering::passes;
 
 /// The most attempts.
 const MOST_TRIES: usize = 6000;
@@ -33,7 +33,7 @@ impl Shrink<'_> {
         true
     }
 
-    fn functions(&self) -> impl Iterator<Item = crate::ir::entity::FuncId> + use<> {
+    fn functions(&self) -> impl Iterator<Item = spirv_lowering::ir::entity::FuncId> + use<> {
         (0..self.best.module.functions.len()).map(Entity::new)
     }
 
@@ -112,12 +112,12 @@ impl Shrink<'_> {
 
 /// Removes unreachable blocks.
 fn tidy(func: &mut Function) {
-    let cfg = crate::analysis::cfg::Cfg::new(func);
-    crate::analysis::cfg::remove_unreachable(func, &cfg);
+    let cfg = spirv_lowering::analysis::cfg::Cfg::new(func);
+    spirv_lowering::analysis::cfg::remove_unreachable(func, &cfg);
 }
 
 /// Removes instructions from a block; their results become zero.
-fn remove(func: &mut Function, block: crate::ir::entity::Block, start: usize, end: usize) {
+fn remove(func: &mut Function, block: spirv_lowering::ir::entity::Block, start: usize, end: usize) {
     let insts = func.blocks[block].insts.clone();
     let mut kept = Vec::new();
     for (i, &inst) in insts.iter().enumerate() {
@@ -134,7 +134,7 @@ fn remove(func: &mut Function, block: crate::ir::entity::Block, start: usize, en
             }
             let zero = func.make_inst(Op::Const(0), [], &[]);
             func.insts[zero].results.push(value);
-            func.values[value].def = crate::ir::function::ValueDef::Result(zero, 0);
+            func.values[value].def = spirv_lowering::ir::function::ValueDef::Result(zero, 0);
             kept.push(zero);
         }
     }
@@ -150,7 +150,7 @@ pub fn shrink(case: &Case, fails: &dyn Fn(&Case) -> bool) -> Case {
     };
     while shrink.round() {}
     for (_, func) in shrink.best.module.functions.iter_mut() {
-        *func = crate::ir::compact::compact(func);
+        *func = spirv_lowering::ir::compact::compact(func);
     }
     shrink.best
 }

@@ -5,11 +5,11 @@
 //! do not change the rest of a kernel.
 
 use super::body::Body;
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::op::{IntCond, Op};
-use crate::ir::types::{Space, Type};
-use crate::testing::rng::Rng;
+use crate::rng::Rng;
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::op::{IntCond, Op};
+use spirv_lowering::ir::types::{Space, Type};
 
 const GENERIC: Type = Type::Ptr(Space::Generic);
 

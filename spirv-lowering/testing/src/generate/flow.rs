@@ -2,11 +2,11 @@
 
 use super::body::{Body, KnownValue};
 use super::SCALARS;
-use crate::ir::entity::{Block, Value};
-use crate::ir::fold::{fold, int_compare};
-use crate::ir::function::{Edge, FpFlags, Terminator};
-use crate::ir::op::{Builtin, IntCond, Op};
-use crate::ir::types::{Space, Type};
+use spirv_lowering::ir::entity::{Block, Value};
+use spirv_lowering::ir::fold::{fold, int_compare};
+use spirv_lowering::ir::function::{Edge, FpFlags, Terminator};
+use spirv_lowering::ir::op::{Builtin, IntCond, Op};
+use spirv_lowering::ir::types::{Space, Type};
 
 /// The most iterations of a counted loop.
 const MOST_ITERATIONS: usize = 24;

@@ -1,5 +1,5 @@
 //! Makes kernels of every numeric operation on chosen operands, to compare devices with
-//! [`fold`](crate::ir::fold).
+//! [`fold`](spirv_lowering::ir::fold).
 //!
 //! The list of operations is not written down: it consists of all operations with all types that
 //! the verifier accepts and `fold` has a result for. One kernel computes all operations on operands
@@ -8,16 +8,16 @@
 
 use super::generate::{Case, CaseArg, Kind};
 use super::rng::Rng;
-use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
-use crate::interp::NdRange;
-use crate::ir::entity::{Block, Value};
-use crate::ir::fold::{convert, fold};
-use crate::ir::function::{FpFlags, Function, Linkage, Terminator};
-use crate::ir::module::{EntryPoint, KernelParam, Module, ParamKind};
-use crate::ir::names::{op_text, Name};
-use crate::ir::op::{Builtin, FloatCond, IntCond, Op, Rounding};
-use crate::ir::types::{Space, Type};
-use crate::ir::verify;
+use spirv_lowering::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
+use spirv_lowering::interp::NdRange;
+use spirv_lowering::ir::entity::{Block, Value};
+use spirv_lowering::ir::fold::{convert, fold};
+use spirv_lowering::ir::function::{FpFlags, Function, Linkage, Terminator};
+use spirv_lowering::ir::module::{EntryPoint, KernelParam, Module, ParamKind};
+use spirv_lowering::ir::names::{op_text, Name};
+use spirv_lowering::ir::op::{Builtin, FloatCond, IntCond, Op, Rounding};
+use spirv_lowering::ir::types::{Space, Type};
+use spirv_lowering::ir::verify;
 use std::fmt;
 
 /// The types of operands and results.
@@ -388,7 +388,7 @@ fn special(ty: Type) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::verify::verify_module;
+    use spirv_lowering::ir::verify::verify_module;
 
     #[test]
     fn every_operation_on_numbers_is_there() {

@@ -1,10 +1,10 @@
 //! Generates pointers as data: in slots, into several spaces, null, next to integers.
 
 use super::body::{Body, KnownValue, Object};
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::op::{IntCond, Op};
-use crate::ir::types::{Space, Type};
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::op::{IntCond, Op};
+use spirv_lowering::ir::types::{Space, Type};
 
 const GENERIC: Type = Type::Ptr(Space::Generic);
 

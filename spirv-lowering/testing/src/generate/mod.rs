@@ -23,15 +23,15 @@ mod sync;
 mod wide;
 
 use super::rng::Rng;
-use crate::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelAttributes};
-use crate::interp::{Arg, Memory, NdRange, Picture};
-use crate::ir::entity::{FuncId, GlobalId};
-use crate::ir::function::{Function, Linkage};
-use crate::ir::module::{
+use body::Body;
+use spirv_lowering::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelAttributes};
+use spirv_lowering::interp::{Arg, Memory, NdRange, Picture};
+use spirv_lowering::ir::entity::{FuncId, GlobalId};
+use spirv_lowering::ir::function::{Function, Linkage};
+use spirv_lowering::ir::module::{
     EntryPoint, Global, KernelParam, Module, ParamKind, PrintfArg, PrintfSite,
 };
-use crate::ir::types::{Space, Type};
-use body::Body;
+use spirv_lowering::ir::types::{Space, Type};
 
 /// The bytes of `out` for each work-item.
 pub const OUT_BYTES: u32 = 512;
@@ -91,7 +91,7 @@ pub struct Case {
 impl Case {
     /// Returns memory with the buffers and the program-scope variables, the arguments, and the
     /// addresses of the buffers.
-    pub fn memory(&self) -> Result<(Memory, Vec<Arg>, Vec<u64>), crate::interp::Error> {
+    pub fn memory(&self) -> Result<(Memory, Vec<Arg>, Vec<u64>), spirv_lowering::interp::Error> {
         let mut memory = Memory::new();
         let buffers = self.buffers.iter();
         let addresses: Vec<u64> = buffers.map(|b| memory.add(b.clone(), 128)).collect();

@@ -7,9 +7,9 @@
 //! `--every` looks at the function after every pass, else that is done where the last one is wrong. A difference is
 //! printed with its seed, the pass and the smallest kernel that still shows it.
 
-use spirv_lowering::testing::generate::{generate, Case};
-use spirv_lowering::testing::prove::{prove, targets, Depth, Verdict};
-use spirv_lowering::testing::shrink::shrink;
+use spirv_lowering_testing::generate::{generate, Case};
+use spirv_lowering_testing::prove::{prove, targets, Depth, Verdict};
+use spirv_lowering_testing::shrink::shrink;
 use std::collections::BTreeMap;
 use std::time::Instant;
 

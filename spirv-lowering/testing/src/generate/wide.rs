@@ -6,11 +6,11 @@
 
 use super::body::{Body, KnownValue, Tile};
 use super::MOST_ITEMS;
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::module::Global;
-use crate::ir::op::{IntCond, Op};
-use crate::ir::types::{Space, Type};
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::module::Global;
+use spirv_lowering::ir::op::{IntCond, Op};
+use spirv_lowering::ir::types::{Space, Type};
 
 /// Returns true if the kernel of a seed has statements of this file.
 pub(super) fn has_these(seed: u64) -> bool {

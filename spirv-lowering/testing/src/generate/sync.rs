@@ -2,11 +2,11 @@
 
 use super::body::{Body, KnownValue};
 use super::{Kind, MOST_ITEMS, SLOT_BYTES};
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::module::PrintfArg;
-use crate::ir::op::{Fences, GroupArith, GroupOp, IntCond, Op, Order, RmwOp, Scope};
-use crate::ir::types::{Space, Type};
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::module::PrintfArg;
+use spirv_lowering::ir::op::{Fences, GroupArith, GroupOp, IntCond, Op, Order, RmwOp, Scope};
+use spirv_lowering::ir::types::{Space, Type};
 
 const NUMBERS: [Type; 2] = [Type::I32, Type::I64];
 
@@ -245,7 +245,7 @@ impl Body<'_> {
             for dim in 0..3 {
                 let which = self.uniform(Type::I64);
                 let size = self.op(
-                    Op::Builtin(crate::ir::op::Builtin::LocalSize(dim)),
+                    Op::Builtin(spirv_lowering::ir::op::Builtin::LocalSize(dim)),
                     &[],
                     Type::I64,
                 );
@@ -263,7 +263,7 @@ impl Body<'_> {
         let arith = self.arith(ty);
         let lane = |body: &mut Self| {
             let size = body.op(
-                Op::Builtin(crate::ir::op::Builtin::SubGroupSize),
+                Op::Builtin(spirv_lowering::ir::op::Builtin::SubGroupSize),
                 &[],
                 Type::I32,
             );

@@ -4,10 +4,10 @@
 //! elsewhere stay as they are.
 
 use super::body::Body;
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::op::{IntCond, Op};
-use crate::ir::types::Type;
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::op::{IntCond, Op};
+use spirv_lowering::ir::types::Type;
 
 /// Returns true if the kernel of a seed has statements of this file.
 pub(super) fn has_these(seed: u64) -> bool {

@@ -6,14 +6,14 @@
 
 use super::body::Body;
 use super::{param, CaseArg, Gen};
-use crate::interface::{AccessQualifier, AddressQualifier, ImageDim};
-use crate::interp::TEXEL_BYTES;
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::module::{KernelParam, ParamKind};
-use crate::ir::op::{Fences, ImageProperty, IntCond, Op, Order, Scope, Texel};
-use crate::ir::types::Type;
-use crate::testing::rng::Rng;
+use crate::rng::Rng;
+use spirv_lowering::interface::{AccessQualifier, AddressQualifier, ImageDim};
+use spirv_lowering::interp::TEXEL_BYTES;
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::module::{KernelParam, ParamKind};
+use spirv_lowering::ir::op::{Fences, ImageProperty, IntCond, Op, Order, Scope, Texel};
+use spirv_lowering::ir::types::Type;
 
 /// The most images of a kernel.
 const MOST: usize = 4;

@@ -7,17 +7,19 @@
 //! original defines them.
 
 use super::generate::Case;
-use crate::interface::KernelInterface;
-use crate::interp::{self, run_lowered, Lowered, Memory, NdRange, Options as RunOptions, Record};
-use crate::ir::entity::{Entity, FuncId};
-use crate::ir::function::Function;
-use crate::ir::module::Module;
-use crate::ir::print::raw;
-use crate::ir::verify::verify_module;
-use crate::options::{Options, ZeroedMemory};
-use crate::passes::{self, share_calls::WithCallees};
-use crate::program::Program;
-use crate::target::{subgroup, FloatCaps, Quirks, Target};
+use spirv_lowering::interface::KernelInterface;
+use spirv_lowering::interp::{
+    self, run_lowered, Lowered, Memory, NdRange, Options as RunOptions, Record,
+};
+use spirv_lowering::ir::entity::{Entity, FuncId};
+use spirv_lowering::ir::function::Function;
+use spirv_lowering::ir::module::Module;
+use spirv_lowering::ir::print::raw;
+use spirv_lowering::ir::verify::verify_module;
+use spirv_lowering::options::{Options, ZeroedMemory};
+use spirv_lowering::passes::{self, share_calls::WithCallees};
+use spirv_lowering::program::Program;
+use spirv_lowering::target::{subgroup, FloatCaps, Quirks, Target};
 use std::hash::{Hash, Hasher};
 
 /// The most steps of a run of the original.
@@ -325,7 +327,7 @@ fn fingerprint(func: &Function) -> u64 {
         }
         std::mem::discriminant(&data.term).hash(&mut hasher);
         data.term.for_each_use(|v| v.hash(&mut hasher));
-        if let crate::ir::function::Terminator::Switch(_, cases, _) = &data.term {
+        if let spirv_lowering::ir::function::Terminator::Switch(_, cases, _) = &data.term {
             cases.iter().for_each(|(bits, _)| bits.hash(&mut hasher));
         }
         for target in data.term.targets() {

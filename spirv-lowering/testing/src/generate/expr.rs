@@ -1,10 +1,10 @@
 //! Generates random expressions.
 
 use super::body::{Body, KnownValue};
-use crate::ir::entity::Value;
-use crate::ir::function::FpFlags;
-use crate::ir::op::{Builtin, FloatCond, IntCond, Op, Rounding};
-use crate::ir::types::Type;
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::FpFlags;
+use spirv_lowering::ir::op::{Builtin, FloatCond, IntCond, Op, Rounding};
+use spirv_lowering::ir::types::Type;
 
 const INTS: [Type; 4] = [Type::I8, Type::I16, Type::I32, Type::I64];
 const FLOATS: [Type; 3] = [Type::F16, Type::F32, Type::F64];

@@ -2,11 +2,11 @@
 //! statements.
 
 use super::{Callee, Gen, Kind, OUT_BYTES, SCALARS, SLOT_BYTES};
-use crate::ir::entity::{Block, Entity, FuncId, GlobalId, Value};
-use crate::ir::function::{FpFlags, Function, Linkage, Terminator};
-use crate::ir::module::{KernelParam, ParamKind};
-use crate::ir::op::{Builtin, GroupArith, GroupOp, Op, Scope};
-use crate::ir::types::{Space, Type};
+use spirv_lowering::ir::entity::{Block, Entity, FuncId, GlobalId, Value};
+use spirv_lowering::ir::function::{FpFlags, Function, Linkage, Terminator};
+use spirv_lowering::ir::module::{KernelParam, ParamKind};
+use spirv_lowering::ir::op::{Builtin, GroupArith, GroupOp, Op, Scope};
+use spirv_lowering::ir::types::{Space, Type};
 
 /// An SSA value that can be used from here on.
 #[derive(Clone, Copy)]

@@ -7,11 +7,11 @@
 
 use super::body::Body;
 use super::{OUT_BYTES, SLOT_BYTES};
-use crate::ir::entity::Value;
-use crate::ir::function::{Edge, Terminator};
-use crate::ir::op::{Builtin, Fences, GroupArith, GroupOp, IntCond, Op, Order, Scope};
-use crate::ir::types::{Space, Type};
-use crate::testing::rng::Rng;
+use crate::rng::Rng;
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::function::{Edge, Terminator};
+use spirv_lowering::ir::op::{Builtin, Fences, GroupArith, GroupOp, IntCond, Op, Order, Scope};
+use spirv_lowering::ir::types::{Space, Type};
 
 /// The results of a kernel's operations, in the first bytes of a work-item's part of `out`.
 const RESULTS: u32 = 8;
@@ -271,7 +271,7 @@ impl Body<'_> {
         }
         // Of a NaN more than the sign is open.
         let nan = self.op(
-            Op::FCmp(crate::ir::op::FloatCond::Une),
+            Op::FCmp(spirv_lowering::ir::op::FloatCond::Une),
             &[result; 2],
             Type::Bool,
         );

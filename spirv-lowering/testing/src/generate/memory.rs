@@ -2,9 +2,9 @@
 
 use super::body::{Body, KnownValue, Object};
 use super::SCALARS;
-use crate::ir::entity::Value;
-use crate::ir::op::{FloatCond, Op};
-use crate::ir::types::{Space, Type};
+use spirv_lowering::ir::entity::Value;
+use spirv_lowering::ir::op::{FloatCond, Op};
+use spirv_lowering::ir::types::{Space, Type};
 
 impl Body<'_> {
     /// Returns an object of at least `size` bytes.
@@ -224,7 +224,7 @@ impl Body<'_> {
             let local = |o: &Object| {
                 matches!(
                     self.func.values[o.at].def,
-                    crate::ir::function::ValueDef::Result(..)
+                    spirv_lowering::ir::function::ValueDef::Result(..)
                 )
             };
             if !local(&to) || !local(&from) {

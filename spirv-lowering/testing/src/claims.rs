@@ -1,15 +1,16 @@
 //! Checks the claims of the analyses that passes rely on: for the functions of a generated kernel
 //! as they are read, and for the function after each pass of the pipeline for some target.
 
+use super::collect_claims;
 use super::generate::Case;
 use super::prove::{kernel_of, lower, run_options, Depth};
-use crate::claims::{Claims, FalseClaim, Order};
-use crate::interface::KernelInterface;
-use crate::interp::{self, run_claimed, Lowered, Options as RunOptions};
-use crate::ir::function::Function;
-use crate::ir::module::Module;
-use crate::passes::{self, claims};
-use crate::target::Target;
+use spirv_lowering::claims::{Claims, FalseClaim, Order};
+use spirv_lowering::interface::KernelInterface;
+use spirv_lowering::interp::{self, run_claimed, Lowered, Options as RunOptions};
+use spirv_lowering::ir::function::Function;
+use spirv_lowering::ir::module::Module;
+use spirv_lowering::passes;
+use spirv_lowering::target::Target;
 
 /// A claim that does not hold, and the last pass before it was made.
 pub type FalseAfter = (String, FalseClaim);
@@ -78,7 +79,7 @@ impl ClaimedStages {
         let wide = target.wide_range;
         let of_module = |pass: &str, module: &Module| Stage {
             pass: pass.into(),
-            pieces: claims::of_module(module, kernel, wide),
+            pieces: collect_claims::of_module(module, kernel, wide),
         };
         let count = lowered.functions.len() + 2;
         let wanted = |at: usize| match which {
@@ -95,9 +96,9 @@ impl ClaimedStages {
         let passes = lowered.functions.iter().map(|(pass, _)| pass);
         let parametric = passes.take_while(|pass| has_parameters(pass)).count();
         let of_kernel = |(at, (pass, func)): (usize, (String, Function))| {
-            let mut claims = claims::of(&func, &case.module, wide);
+            let mut claims = collect_claims::of(&func, &case.module, wide);
             if at < parametric {
-                claims::add_arguments(&mut claims);
+                collect_claims::add_arguments(&mut claims);
             }
             Stage {
                 pass,
