@@ -87,6 +87,7 @@ impl From<DeviceError> for ClError {
             DeviceError::Unsupported(_) => cl::CL_INVALID_OPERATION,
             DeviceError::Lost | DeviceError::Driver { .. } => cl::CL_OUT_OF_RESOURCES,
             DeviceError::WaitFailed => cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+            DeviceError::Terminated => cl::CL_CONTEXT_TERMINATED_KHR,
         };
         Self::new(code, error.to_string())
     }
@@ -114,6 +115,6 @@ pub fn name(code: cl_int) -> &'static str {
         CL_INVALID_BUFFER_SIZE CL_INVALID_MIP_LEVEL CL_INVALID_GLOBAL_WORK_SIZE CL_INVALID_PROPERTY
         CL_INVALID_IMAGE_DESCRIPTOR CL_INVALID_COMPILER_OPTIONS CL_INVALID_LINKER_OPTIONS
         CL_INVALID_DEVICE_PARTITION_COUNT CL_INVALID_PIPE_SIZE CL_INVALID_DEVICE_QUEUE CL_INVALID_SPEC_ID
-        CL_MAX_SIZE_RESTRICTION_EXCEEDED
+        CL_MAX_SIZE_RESTRICTION_EXCEEDED CL_CONTEXT_TERMINATED_KHR
     }
 }

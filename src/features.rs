@@ -85,6 +85,8 @@ pub struct Features {
     pub shared_semaphores: [bool; 2],
     /// Allocations of the host that the device sees at their address.
     pub usm: bool,
+    /// Contexts can be terminated.
+    pub terminable: bool,
     /// Objects of OpenGL.
     pub gl: bool,
     /// Images and fences of EGL.
@@ -122,6 +124,7 @@ impl Features {
                 caps.semaphore_imports.contains(&kind) && caps.semaphore_exports.contains(&kind)
             }),
             usm: caps.svm.coarse && caps.svm.fine,
+            terminable: caps.terminable,
             // Contents are copied by way of the host, so that it works on every device with images.
             gl: caps.images.full_profile() && gl::is_there(),
             egl: caps.images.full_profile() && gl::has_egl(),
@@ -174,6 +177,7 @@ impl Features {
             (true, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (true, "cl_khr_initialize_memory", one),
+            (self.terminable, "cl_khr_terminate_context", one),
             (true, "cl_arm_printf", (2, 0, 0)),
             (true, "cl_ext_immutable_memory_objects", one),
             (true, "cl_khr_semaphore", (1, 0, 1)),

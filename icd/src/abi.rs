@@ -230,6 +230,13 @@ impl Out<c_void> {
     pub fn object<T: Body>(self) -> ClResult<Ref<T>> {
         handle::lookup(self.0)
     }
+
+    /// Returns the live context that the handle names, unless it was terminated.
+    pub fn context(self) -> ClResult<Ref<Context>> {
+        let context = self.object::<Context>()?;
+        context.ensure_works()?;
+        Ok(context)
+    }
 }
 
 /// Gives the application a new object.

@@ -316,6 +316,7 @@ entries! {
         status clIcdSetPlatformDispatchDataKHR(platform: cl_platform_id, dispatch_data: *mut c_void) = platform::set_dispatch_data;
         status clIcdGetPlatformIDsKHR(num_entries: cl_uint, platforms: *mut cl_platform_id, num_platforms: *mut cl_uint) = platform::get_ids;
         create clCreateCommandQueueWithPropertiesKHR(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties) = queue::create;
+        status clTerminateContextKHR(context: cl_context) = context::terminate;
         // cl_khr_command_buffer
         create clCreateCommandBufferKHR(num_queues: cl_uint, queues: *const cl_command_queue, properties: *const cl_command_buffer_properties_khr) = command_buffer::create;
         status clRetainCommandBufferKHR(command_buffer: cl_command_buffer_khr) = command_buffer::retain;

@@ -71,6 +71,8 @@ pub struct Caps {
     pub fast_copies: bool,
     /// Set if it calls functions of the host ([`super::Op::Call`]).
     pub native_kernels: bool,
+    /// Set if the commands of a stream can be terminated.
+    pub terminable: bool,
     pub images: super::image::ImageLimits,
     /// Handles by which memory of others can be used.
     pub memory_imports: Vec<MemoryHandle>,

@@ -64,6 +64,9 @@ pub enum DeviceError {
     /// A command that it waits for has failed.
     #[error("a command that this one waits for has failed")]
     WaitFailed,
+    /// The commands of the stream were terminated.
+    #[error("the command was terminated")]
+    Terminated,
     /// The device cannot do it.
     #[error("not supported by the device: {0}")]
     Unsupported(String),
@@ -150,6 +153,14 @@ pub trait Timeline: Send + Sync {
     }
     /// Waits until `value` is reached: polls for a short while, then blocks. False: time ran out.
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool>;
+    /// Ends all commands that are not complete, now and later: their values count as reached, and they have failed with
+    /// [`DeviceError::Terminated`]. None begins any more. A dispatch that runs ends when its work-groups that run have, which
+    /// is waited for only shortly. Of streams with [`StreamDesc::terminable`] alone.
+    fn terminate(&self) {}
+    /// Returns true while a dispatch that was terminated runs.
+    fn runs_on(&self) -> bool {
+        false
+    }
     /// Returns the object for the same device's streams to downcast.
     fn as_any(&self) -> &dyn Any;
 }
@@ -251,6 +262,8 @@ pub struct StreamDesc {
     pub throttle: Throttle,
     /// Its operations become sequences ([`Stream::take_sequence`]): nothing is submitted, and nothing profiled.
     pub recorder: bool,
+    /// Its commands can be terminated ([`Timeline::terminate`]), on devices with [`Caps::terminable`].
+    pub terminable: bool,
 }
 
 /// Device times of a profiled operation, nanoseconds on the host's CLOCK_MONOTONIC.

@@ -39,6 +39,9 @@ pub struct Context {
     pub zeroed: ZeroedMemory,
     /// The destination of what kernels print.
     pub output: Arc<Output>,
+    /// Set if it can be terminated (cl_khr_terminate_context).
+    pub terminable: bool,
+    terminated: AtomicBool,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn ContextQueue>>, { rank::CONTEXT_QUEUES }>,
@@ -95,11 +98,18 @@ impl Context {
             cl::CL_DEVICE_NOT_AVAILABLE,
             "the device was lost"
         );
+        ensure!(
+            !named.terminable || unique.iter().all(|device| device.caps().terminable),
+            cl::CL_INVALID_PROPERTY,
+            "a device of the context cannot terminate it"
+        );
         let sharing = Sharing::new(named.gl)?;
         Ok(Object::new_cyclic(|me| Self {
             sharing,
             zeroed: named.zeroed,
             output: Arc::new(output),
+            terminable: named.terminable,
+            terminated: AtomicBool::new(false),
             on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             memories: Memories::new(&unique),
             devices: unique,
@@ -115,6 +125,43 @@ impl Context {
             awaited: Arc::default(),
             handle: me.as_ptr() as usize,
         }))
+    }
+
+    /// Implements clTerminateContextKHR.
+    pub fn terminate(&self) -> ClResult {
+        ensure!(
+            self.terminable,
+            cl::CL_INVALID_OPERATION,
+            "the context was created without CL_CONTEXT_TERMINATE_KHR"
+        );
+        // Nothing is enqueued from here on, but by threads that are at it.
+        ensure!(
+            !self.terminated.swap(true, Ordering::SeqCst),
+            cl::CL_CONTEXT_TERMINATED_KHR,
+            "the context has been terminated already"
+        );
+        self.queues().iter().for_each(|queue| queue.terminate());
+        if let Some(notify) = &self.notify {
+            notify.call("the context was terminated");
+        }
+        Ok(())
+    }
+
+    /// Returns true if the context was terminated.
+    #[inline]
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::SeqCst)
+    }
+
+    /// Returns CL_CONTEXT_TERMINATED_KHR if the context was terminated.
+    #[inline]
+    pub fn ensure_works(&self) -> ClResult {
+        ensure!(
+            !self.is_terminated(),
+            cl::CL_CONTEXT_TERMINATED_KHR,
+            "the context was terminated"
+        );
+        Ok(())
     }
 
     /// Returns the state that kernels which enqueue others share on the device of that number.

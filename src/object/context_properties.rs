@@ -18,6 +18,7 @@ use std::ffi::c_void;
 const ZEROED: cl_context_properties = cl::CL_CONTEXT_MEMORY_INITIALIZE_KHR as _;
 const PRINT: cl_context_properties = cl::CL_PRINTF_CALLBACK_ARM as _;
 const PRINT_SIZE: cl_context_properties = cl::CL_PRINTF_BUFFERSIZE_ARM as _;
+const TERMINATE: cl_context_properties = cl::CL_CONTEXT_TERMINATE_KHR as _;
 
 /// The values of the properties of a context.
 #[derive(Default)]
@@ -30,6 +31,8 @@ pub(super) struct Named {
     pub print: usize,
     /// The least bytes of buffers for that.
     pub print_size: usize,
+    /// Set if it can be terminated.
+    pub terminable: bool,
 }
 
 /// Returns what a list of properties says. `unknown` is the error for properties that are not known.
@@ -72,6 +75,7 @@ pub(super) fn parse(properties: &[cl_context_properties], unknown: cl_int) -> Cl
                 );
                 found.print = value as usize;
             }
+            TERMINATE => found.terminable = value != 0,
             PRINT_SIZE => found.print_size = value as usize,
             GL_CONTEXT => (context, named) = (value as usize, true),
             EGL | GLX | WGL | CGL => {

@@ -538,6 +538,8 @@ impl Object<Device> {
                 => self.usm_capabilities(param),
             CL_DEVICE_SUB_GROUP_SIZES_INTEL if features.subgroups
                 => caps.subgroup_sizes.iter().map(|size| *size as usize).collect::<Vec<_>>(),
+            CL_DEVICE_TERMINATE_CAPABILITY_KHR if features.terminable
+                => cl::CL_DEVICE_TERMINATE_CAPABILITY_CONTEXT_KHR,
             CL_DEVICE_SEMAPHORE_TYPES_KHR => features::SEMAPHORE_TYPES,
             CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR if memory
                 => memory_names(&caps.memory_imports),

@@ -26,8 +26,9 @@ impl After {
         let mut busy: Vec<(Arc<dyn ContextQueue>, u64)> = Vec::new();
         for queue in context.queues() {
             let value = queue.progress().recorded();
-            let now = queue.progress().timeline.completed();
-            if now.is_ok_and(|now| now < value) {
+            let timeline = &queue.progress().timeline;
+            let now = timeline.completed();
+            if now.is_ok_and(|now| now < value) || timeline.runs_on() {
                 busy.push((queue, value));
             }
         }
@@ -45,6 +46,11 @@ impl After {
             // A lost device finishes nothing: the object is gone all the same.
             match progress.timeline.wait(*value, Some(patience)) {
                 Ok(false) => return false,
+                // Its memory is in use still.
+                Ok(true) if progress.timeline.runs_on() => {
+                    std::thread::sleep(patience);
+                    return false;
+                }
                 Ok(true) | Err(_) => self.0.pop(),
             };
         }

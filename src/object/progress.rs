@@ -177,6 +177,8 @@ pub trait ContextQueue: Send + Sync {
     fn progress(&self) -> &Arc<Progress>;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);
+    /// Ends all commands with CL_CONTEXT_TERMINATED_KHR.
+    fn terminate(&self);
 }
 
 /// The real code under loom, which tries every order of its steps (`ci/test loom`).

@@ -219,6 +219,7 @@ impl Children<'_> {
         // The first kernel has ended.
         on_device.note_ended();
         loop {
+            self.tree.target.context.ensure_works()?;
             let known = on_device.ended();
             self.collect();
             for (found, queue) in self.tree.inbox.take() {

@@ -75,7 +75,8 @@ impl Object<Queue> {
             queued: if self.measuring { now_ns() } else { 0 },
         };
         let queued = request.queued;
-        let result = match self.try_encode(&request, &command) {
+        let works = self.target.context.ensure_works();
+        let result = match works.and_then(|()| self.try_encode(&request, &command)) {
             Ok(Enqueued::Finished(event)) => Ok(event),
             Ok(Enqueued::Pending(state, rest, events)) => {
                 self.pend_request(request, command, state, rest, events)
@@ -233,7 +234,7 @@ impl Object<Queue> {
         }
         self.progress.wait_host(but.map_or(seq, |own| own - 1));
         self.progress.timeline.wait(value, None)?;
-        Ok(())
+        self.target.context.ensure_works()
     }
 
     /// Encodes a command of an in-order queue, which is for the host and which the caller waits for, when the queue is idle.
@@ -312,6 +313,9 @@ impl Object<Queue> {
         // What it waits for may be in the open batch.
         state.submit();
         self.unlock(state);
+        if self.target.context.is_terminated() {
+            self.terminate_pending();
+        }
         let look = events.is_empty() || self.subscribe(number, events);
         if look && first {
             wake([self.clone() as _]);

@@ -251,6 +251,8 @@ impl Queue {
         if traced {
             trace::begin();
         }
+        context.ensure_works()?;
+        desc.terminable = context.terminable;
         desc.profiling = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
         let (measuring, throttle) = (desc.profiling, desc.throttle);
         let backend = &device.backend;
@@ -409,6 +411,13 @@ impl ContextQueue for Object<Queue> {
 
     fn flush(&self) {
         Queue::flush(self);
+    }
+
+    fn terminate(&self) {
+        self.terminate_pending();
+        // What is open is submitted, and fails like all else.
+        Queue::flush(self);
+        self.progress.timeline.terminate();
     }
 }
 

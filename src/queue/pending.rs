@@ -165,6 +165,11 @@ impl PendingCommands {
         self.list.len == 0
     }
 
+    /// Returns the numbers of all commands.
+    pub fn numbers(&self) -> Vec<u64> {
+        self.list.entries.iter().map(|entry| entry.number).collect()
+    }
+
     /// Adds a command that waits for `count` things. `after_all`: and for all that are here. Returns
     /// its number.
     pub fn add(&mut self, pending: Box<Pending>, mut count: usize, after_all: bool) -> u64 {

@@ -231,6 +231,18 @@ impl Object<Queue> {
         }
     }
 
+    /// Ends all pending commands of a context that was terminated.
+    pub(super) fn terminate_pending(&self) {
+        let mut state = self.state.lock();
+        for number in state.pending.numbers() {
+            if let Some(pending) = state.pending.take(number) {
+                self.end_pending(&mut state, number, pending, cl::CL_CONTEXT_TERMINATED_KHR);
+            }
+        }
+        self.progress.set_pending(state.pending.len());
+        self.unlock(state);
+    }
+
     fn fail_pending(
         &self,
         state: &mut QueueState,
@@ -252,6 +264,10 @@ impl Object<Queue> {
         status: cl_int,
     ) {
         refuse(&pending.command);
+        let status = match self.target.context.ensure_works() {
+            Ok(()) => status,
+            Err(terminated) => terminated.code,
+        };
         state.notify(pending.event.settle(status));
         state.pending.remove(number);
         state.gone.push(pending);

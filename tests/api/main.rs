@@ -74,6 +74,7 @@ mod sub_devices;
 mod sub_group_sizes;
 mod surroundings;
 mod svm;
+mod termination;
 mod threads;
 mod timelines;
 mod unified_svm;

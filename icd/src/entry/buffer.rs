@@ -8,7 +8,6 @@ use pumice_runtime::cl::{
 use pumice_runtime::error::{ensure, err, ClResult};
 use pumice_runtime::handle;
 use pumice_runtime::object::callback::{Callback, ObjectFn};
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::mem::{external, Mem};
 use pumice_runtime::object::properties::pairs;
@@ -20,7 +19,7 @@ pub fn create(
     size: usize,
     host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     abi::publish(abi::buffer(&context, Vec::new(), flags, size, host_ptr))
 }
 
@@ -31,7 +30,7 @@ pub fn create_with_properties(
     size: usize,
     host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let properties = abi::formed_properties(properties, external::form)?;
     abi::publish(abi::buffer(&context, properties, flags, size, host_ptr))
 }
@@ -44,7 +43,7 @@ pub fn import_memory(
     memory: Handle,
     size: usize,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let properties = abi::properties(properties).unwrap_or_default();
     let mut kind = cl::CL_IMPORT_TYPE_HOST_ARM;
     for (name, value) in pairs(&properties, cl::CL_INVALID_PROPERTY)? {
@@ -81,6 +80,7 @@ pub fn create_sub_buffer(
     create_info: In<c_void>,
 ) -> ClResult<*mut c_void> {
     let buffer = buffer.object::<Mem>()?;
+    buffer.context.ensure_works()?;
     if create_type != cl::CL_BUFFER_CREATE_TYPE_REGION {
         return err(
             cl::CL_INVALID_VALUE,

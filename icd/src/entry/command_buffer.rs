@@ -28,6 +28,7 @@ pub fn create(
     properties: In<cl_command_buffer_properties_khr>,
 ) -> ClResult<*mut c_void> {
     let queues = abi::objects::<Queue>(count, queues)?;
+    (queues.iter()).try_for_each(|queue| queue.target.context.ensure_works())?;
     let properties = abi::properties(properties).unwrap_or_default();
     abi::publish(CommandBuffer::new(queues, properties))
 }
@@ -72,6 +73,7 @@ pub fn remap(
 ) -> ClResult<*mut c_void> {
     let buffer = buffer.object::<CommandBuffer>()?;
     let queues = abi::objects::<Queue>(num_queues, queues)?;
+    (queues.iter()).try_for_each(|queue| queue.target.context.ensure_works())?;
     ensure!(
         (num_handles == 0) == handles.is_null() && handles.is_null() == handles_ret.is_null(),
         cl::CL_INVALID_VALUE,

@@ -61,6 +61,10 @@ pub fn release(context: Handle) -> ClResult {
     Ok(())
 }
 
+pub fn terminate(context: Handle) -> ClResult {
+    context.object::<Context>()?.terminate()
+}
+
 pub fn get_info(
     context: Handle,
     param: cl_context_info,
@@ -79,7 +83,7 @@ pub fn set_destructor_callback(
     notify: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let Some(notify) = notify else {
         return err(cl::CL_INVALID_VALUE, "pfn_notify is NULL");
     };

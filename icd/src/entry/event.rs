@@ -5,13 +5,12 @@ use pumice_runtime::cl::{self, cl_event, cl_event_info, cl_int, cl_profiling_inf
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle;
 use pumice_runtime::object::callback::{Callback, EventFn};
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::event::{self, Event};
 use pumice_runtime::object::info::Info;
 use std::ffi::c_void;
 
 pub fn create_user(context: Handle) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     abi::publish(Ok(Event::user(context)))
 }
 

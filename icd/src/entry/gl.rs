@@ -11,7 +11,6 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::command::gl::HandOver;
 use pumice_runtime::error::{ensure, err, ClResult};
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::gl;
 use pumice_runtime::object::mem::Mem;
 use pumice_runtime::queue::Queue;
@@ -36,7 +35,7 @@ pub fn create_from_buffer(
     flags: cl_mem_flags,
     buffer: cl_GLuint,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     abi::publish(Mem::of_gl_buffer(&context, flags, buffer))
 }
 
@@ -47,7 +46,7 @@ fn texture(
     (target, level, name): (cl_GLenum, cl_GLint, cl_GLuint),
     dim: Option<ImageDim>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let texture = Texture {
         target,
         level,
@@ -91,7 +90,7 @@ pub fn create_from_renderbuffer(
     flags: cl_mem_flags,
     renderbuffer: cl_GLuint,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     abi::publish(Mem::of_gl_renderbuffer(&context, flags, renderbuffer))
 }
 
@@ -103,7 +102,7 @@ pub fn create_from_egl_image(
     flags: cl_mem_flags,
     properties: In<isize>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     ensure!(
         properties.get().is_none_or(|first| first == 0),
         cl::CL_INVALID_VALUE,
@@ -175,13 +174,13 @@ hand_over! {
 
 /// Implements clCreateEventFromGLsyncKHR.
 pub fn create_event(context: Handle, sync: Handle) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     abi::publish(gl::event_of_gl_sync(&context, sync.as_ptr()))
 }
 
 /// Implements clCreateEventFromEGLSyncKHR.
 pub fn create_event_egl(context: Handle, sync: Handle, display: Handle) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     if display.is_null() {
         return err(cl::CL_INVALID_EGL_OBJECT_KHR, "no display");
     }

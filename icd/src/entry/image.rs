@@ -52,7 +52,7 @@ fn make(
     desc: In<cl_image_desc>,
     host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let Some(format) = format.get() else {
         return err(
             cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
@@ -104,7 +104,7 @@ fn make_old(
     wanted: Description,
     host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let Some(format) = format.get() else {
         return err(
             cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
@@ -164,7 +164,7 @@ pub fn create_3d(
     host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
     if depth == 1 {
-        context.object::<Context>()?;
+        context.context()?;
         return err(cl::CL_INVALID_IMAGE_SIZE, "image_depth is 1");
     }
     let wanted = Description {

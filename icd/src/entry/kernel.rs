@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 pub fn create(program: Handle, name: In<c_char>) -> ClResult<*mut c_void> {
     let program = program.object::<Program>()?;
+    program.context.ensure_works()?;
     let Some(name) = name.text() else {
         return err(cl::CL_INVALID_VALUE, "kernel_name is NULL");
     };
@@ -30,6 +31,7 @@ pub fn create_all(
     count: Out<cl_uint>,
 ) -> ClResult {
     let program = program.object::<Program>()?;
+    program.context.ensure_works()?;
     let found = program.kernel_names()?.len();
     if !kernels.is_null() {
         if (entries as usize) < found {
@@ -46,7 +48,9 @@ pub fn create_all(
 }
 
 pub fn clone_kernel(kernel: Handle) -> ClResult<*mut c_void> {
-    abi::publish(Ok(kernel.object::<Kernel>()?.clone_kernel()))
+    let kernel = kernel.object::<Kernel>()?;
+    kernel.program.context.ensure_works()?;
+    abi::publish(Ok(kernel.clone_kernel()))
 }
 
 pub fn retain(kernel: Handle) -> ClResult {

@@ -7,7 +7,6 @@ use pumice_runtime::cl::{
 use pumice_runtime::error::{err, ClError, ClResult};
 use pumice_runtime::handle::{self, Ref};
 use pumice_runtime::object::callback::{Callback, ObjectFn};
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::program::{self, Program};
 use std::ffi::{c_char, c_uchar, c_void};
@@ -18,14 +17,14 @@ pub fn create_with_source(
     strings: Out<*const c_char>,
     lengths: In<usize>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let source = abi::strings(count, strings.input(), lengths)?.concat();
     let source = String::from_utf8_lossy(&source).into_owned();
     abi::publish(Ok(program::with_source(&context, source)))
 }
 
 pub fn create_with_il(context: Handle, il: In<c_void>, length: usize) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     match il.bytes(length) {
         Some(il) if length > 0 => abi::publish(program::with_il(&context, il)),
         _ => err(cl::CL_INVALID_VALUE, "the IL is NULL or its length is 0"),
@@ -40,7 +39,7 @@ pub fn create_with_binary(
     binaries: Out<*const c_uchar>,
     status: Out<cl_int>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let devices: Vec<Ref<Device>> = abi::objects(num_devices, devices)?;
     let blobs = abi::blobs(num_devices, binaries.input(), lengths)?;
     if blobs.iter().any(Option::is_none) {
@@ -63,7 +62,7 @@ pub fn create_with_built_in_kernels(
     devices: In<cl_device_id>,
     names: In<c_char>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     for device in abi::objects::<Device>(num_devices, devices)? {
         context.device_index(&device)?;
     }
@@ -143,7 +142,7 @@ pub fn link(
     function: Option<ObjectFn>,
     user_data: Handle,
 ) -> ClResult<(*mut c_void, ClResult)> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let devices = abi::optional_objects(num_devices, devices)?;
     let notify = Callback::optional(function, user_data.as_ptr())?;
     let programs = abi::objects(num_programs, programs)?;

@@ -5,7 +5,6 @@ use pumice_runtime::cl::{
     cl_bool, cl_command_queue_info, cl_command_queue_properties, cl_queue_properties,
 };
 use pumice_runtime::error::ClResult;
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::device_queue::{self, DeviceQueue};
 use pumice_runtime::object::info::Info;
@@ -17,7 +16,7 @@ pub fn create(
     device: Handle,
     properties: In<cl_queue_properties>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let device = device.object::<Device>()?;
     let properties = abi::properties(properties).unwrap_or_default();
     match queue::create(&context, &device, properties)? {
@@ -32,7 +31,7 @@ pub fn create_old(
     device: Handle,
     properties: cl_command_queue_properties,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let device = device.object::<Device>()?;
     abi::publish(Queue::with_flags(&context, &device, properties))
 }
@@ -80,7 +79,7 @@ pub fn finish(queue: Handle) -> ClResult {
 }
 
 pub fn set_default_device_queue(context: Handle, device: Handle, queue: Handle) -> ClResult {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let device = device.object::<Device>()?;
     context.device_index(&device)?;
     device_queue::set_default(&context, &device, &queue.object::<DeviceQueue>()?)

@@ -6,7 +6,6 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::error::ClResult;
 use pumice_runtime::handle;
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::sampler::Sampler;
 use std::ffi::c_void;
@@ -17,12 +16,12 @@ pub fn create_old(
     addressing: cl_addressing_mode,
     filter: cl_filter_mode,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     abi::publish(Sampler::new(&context, normalized, addressing, filter))
 }
 
 pub fn create(context: Handle, properties: In<cl_sampler_properties>) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let properties = abi::properties(properties).unwrap_or_default();
     abi::publish(Sampler::with_properties(&context, properties))
 }

@@ -9,7 +9,6 @@ use pumice_runtime::cl::{
 };
 use pumice_runtime::error::{ensure, ClResult};
 use pumice_runtime::handle;
-use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::info::Info;
 use pumice_runtime::object::semaphore::{self, Semaphore};
@@ -20,7 +19,7 @@ pub fn create(
     context: Handle,
     properties: In<cl_semaphore_properties_khr>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let properties = abi::formed_properties(properties, semaphore::form)?;
     abi::publish(Semaphore::new(&context, properties))
 }

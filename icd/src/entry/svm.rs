@@ -22,7 +22,7 @@ pub fn create_pipe(
     max_packets: cl_uint,
     properties: In<cl_pipe_properties>,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let properties = abi::properties(properties);
     abi::publish(Mem::pipe(
         &context,
@@ -52,7 +52,7 @@ pub fn alloc(
     size: usize,
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let made = svm::alloc(&context, flags, size, alignment)?;
     Ok(made.address as *mut c_void)
 }

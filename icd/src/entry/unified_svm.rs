@@ -18,7 +18,7 @@ pub fn alloc(
     index: cl_uint,
     size: usize,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let list = abi::properties(properties).unwrap_or_default();
     let made = unified_svm::alloc(&context, &list, index, size)?;
     Ok(made.map_or(0, |made| made.address) as *mut c_void)

@@ -24,7 +24,7 @@ fn alloc(
     size: usize,
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
+    let context = context.context()?;
     let list = abi::properties(properties).unwrap_or_default();
     let made = usm::alloc(&context, place()?, &list, size, alignment)?;
     Ok(made.address as *mut c_void)

@@ -96,6 +96,7 @@ impl CpuDevice {
             rows_are_vectors: false,
             fast_copies: false,
             native_kernels: true,
+            terminable: true,
             memory_imports: match cfg!(target_os = "linux") {
                 true => vec![MemoryHandle::DmaBuf],
                 false => Vec::new(),

@@ -7,6 +7,7 @@ use super::image::Descriptor;
 use super::pool::{Pool, Shared};
 use super::scratch;
 use crate::backend::{DeviceError, Result};
+use crate::util::sync;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -21,6 +22,14 @@ struct Groups<'a> {
     launch: &'a Launch,
     /// Some work-groups were not run, for want of memory.
     failed: AtomicBool,
+    /// Set when no more work-groups are to begin.
+    stop: Option<&'a sync::AtomicBool>,
+}
+
+impl Groups<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 // SAFETY: what the launch points to is not written while it runs.
@@ -37,13 +46,21 @@ impl Shared for Groups<'_> {
                 // arguments as far as it can, and memory is this thread's own.
                 unsafe { (p.variant.entry())(self.launch, local, frames, first, count) };
             };
-            if !p.zero_local {
-                return run(first, count);
-            }
-            for group in first..first + count {
-                // SAFETY: memory of that size, which nothing else uses.
-                unsafe { local.write_bytes(0, p.local_bytes) };
-                run(group, 1);
+            let mut at_once = match (p.zero_local, self.stop) {
+                (true, _) => 1,
+                (false, Some(_)) => p.at_once.max(1),
+                (false, None) => return run(first, count),
+            };
+            let end = first + count;
+            let mut group = first;
+            while group < end && !self.is_stopped() {
+                if p.zero_local {
+                    // SAFETY: memory of that size, which nothing else uses.
+                    unsafe { local.write_bytes(0, p.local_bytes) };
+                }
+                at_once = at_once.min(end - group);
+                run(group, at_once);
+                group += at_once;
             }
         });
         if !done {
@@ -52,7 +69,7 @@ impl Shared for Groups<'_> {
     }
 }
 
-/// Runs all work-groups of a launch. An error means that some were not run, for want of memory.
+/// Runs all work-groups of a launch, unless `stop` ends that. An error means that some were not run.
 pub fn run(
     pool: &Arc<Pool>,
     pipeline: &CpuPipeline,
@@ -60,6 +77,7 @@ pub fn run(
     push: &[u64],
     descriptors: &[Descriptor],
     given: &[(u64, u64)],
+    stop: Option<&sync::AtomicBool>,
 ) -> Result {
     let total = groups.iter().map(|&n| u64::from(n)).product::<u64>();
     if total == 0 {
@@ -94,12 +112,14 @@ pub fn run(
         pipeline,
         launch: &launch,
         failed: AtomicBool::new(false),
+        stop,
     };
     run_groups(pool, &work, total);
     // Those who ran some have said that they are done.
-    match work.failed.into_inner() {
-        true => Err(DeviceError::OutOfHostMemory),
-        false => Ok(()),
+    match (work.is_stopped(), work.failed.into_inner()) {
+        (true, _) => Err(DeviceError::Terminated),
+        (_, true) => Err(DeviceError::OutOfHostMemory),
+        _ => Ok(()),
     }
 }
 

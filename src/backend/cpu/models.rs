@@ -123,7 +123,7 @@ fn no_task_is_forgotten() {
 #[test]
 fn a_wait_ends_and_sees() {
     model(3, || {
-        let timeline = CpuTimeline::new();
+        let timeline = CpuTimeline::new(false);
         let work = Arc::new(Cell::new());
         let (waits, seen) = (timeline.clone(), work.clone());
         let thread = loom::thread::spawn(move || {
@@ -142,7 +142,7 @@ fn a_wait_ends_and_sees() {
 #[test]
 fn waits_for_two_values_end() {
     model(2, || {
-        let timeline = CpuTimeline::new();
+        let timeline = CpuTimeline::new(false);
         let threads = [1, 2].map(|value| {
             let waits = timeline.clone();
             loom::thread::spawn(move || assert!(waits.wait(value, None).expect("a wait")))
@@ -159,7 +159,7 @@ fn waits_for_two_values_end() {
 #[test]
 fn a_failure_is_seen_by_who_waits() {
     model(3, || {
-        let timeline = CpuTimeline::new();
+        let timeline = CpuTimeline::new(false);
         let waits = timeline.clone();
         let thread = loom::thread::spawn(move || {
             assert!(waits.wait(1, None).expect("a wait"));
@@ -186,7 +186,7 @@ impl Follower for Notified {
 #[test]
 fn followers_are_notified_once() {
     model(3, || {
-        let timeline = CpuTimeline::new();
+        let timeline = CpuTimeline::new(false);
         let advances = timeline.clone();
         let thread = loom::thread::spawn(move || advances.advance(1, &mut Due::default()));
         let followers = [(); 2].map(|()| Arc::new(Notified(AtomicU64::new(0))));
@@ -222,7 +222,8 @@ fn batch(value: u64, order: &Arc<Cell>) -> Batch {
 #[test]
 fn batches_run_in_their_order() {
     model(2, || {
-        let (pool, timeline, order) = (Pool::new(1), CpuTimeline::new(), Arc::new(Cell::new()));
+        let (pool, timeline, order) =
+            (Pool::new(1), CpuTimeline::new(false), Arc::new(Cell::new()));
         let track = Track::new(&timeline, &pool);
         track.submit(batch(1, &order));
         track.submit(batch(2, &order));
@@ -239,7 +240,8 @@ fn batches_run_in_their_order() {
 #[test]
 fn one_submits_another_waits() {
     model(2, || {
-        let (pool, timeline, order) = (Pool::new(1), CpuTimeline::new(), Arc::new(Cell::new()));
+        let (pool, timeline, order) =
+            (Pool::new(1), CpuTimeline::new(false), Arc::new(Cell::new()));
         let track = Track::new(&timeline, &pool);
         let (waits, seen) = (timeline.clone(), order.clone());
         let thread = loom::thread::spawn(move || {
@@ -257,7 +259,7 @@ fn one_submits_another_waits() {
 fn a_batch_waits_for_another_stream() {
     model(2, || {
         let (pool, order) = (Pool::new(1), Arc::new(Cell::new()));
-        let (first, second) = (CpuTimeline::new(), CpuTimeline::new());
+        let (first, second) = (CpuTimeline::new(false), CpuTimeline::new(false));
         let (one, other) = (Track::new(&first, &pool), Track::new(&second, &pool));
         let mut later = batch(2, &order);
         later.waits.push(StepWait {

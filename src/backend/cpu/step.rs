@@ -7,16 +7,18 @@ use super::launch;
 use super::memory;
 use super::pool::Pool;
 use super::texel_copy;
-use super::timeline::{CpuTimeline, Due};
+use super::timeline::{CpuTimeline, Due, Running};
 use crate::backend::image::ImageRegion;
 use crate::backend::{
     BufferCopy, Call, DeviceError, DeviceImage, Memory, Pipeline, Result, Sequence, Timeline, Times,
 };
 use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
+use crate::util::sync::AtomicBool;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::any::Any;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A range of memory that the batch keeps.
@@ -169,8 +171,10 @@ impl Batch {
             if wait.timeline.reached() < wait.value {
                 return Some((wait.timeline.clone(), wait.value));
             }
-            if wait.timeline.failure(wait.value).is_some() {
-                self.failed = Some(DeviceError::WaitFailed);
+            match wait.timeline.failure(wait.value) {
+                None => {}
+                Some(DeviceError::Terminated) => self.failed = Some(DeviceError::Terminated),
+                Some(_) => self.failed = Some(DeviceError::WaitFailed),
             }
             self.next_wait += 1;
         }
@@ -196,7 +200,7 @@ impl Batch {
             }
             due.notify();
             if self.failed.is_none() {
-                self.failed = self.run_step(pool).err();
+                self.failed = self.run_step(pool, timeline).err();
             }
             self.next_step += 1;
             let following = self.next_value();
@@ -204,7 +208,9 @@ impl Batch {
                 continue;
             }
             if let Some(error) = self.failed.take() {
-                crate::log!(Error, "a command has failed: {error}");
+                if !timeline.is_terminated() {
+                    crate::log!(Error, "a command has failed: {error}");
+                }
                 timeline.fail(value, error);
             }
             if following.is_some() {
@@ -214,14 +220,22 @@ impl Batch {
         Stop::Done
     }
 
-    fn run_step(&self, pool: &Arc<Pool>) -> Result {
+    fn run_step(&self, pool: &Arc<Pool>, timeline: &CpuTimeline) -> Result {
         let Some(step) = self.steps.get(self.next_step) else {
             return Ok(());
         };
+        let stop = timeline.stop();
+        if stop.is_some() && !timeline.set_running(step.action.running()) {
+            return Err(DeviceError::Terminated);
+        }
         let mut result = Ok(());
-        let run = || result = step.action.run(pool);
+        let run = || result = step.action.run(pool, stop);
         let start = step.profile.map(|_| crate::util::monotonic_ns());
-        if !guarded("a command", run) {
+        let over = guarded("a command", run);
+        if stop.is_some() {
+            timeline.set_running(Running::None);
+        }
+        if !over {
             return Err(DeviceError::Driver {
                 call: "a command",
                 code: "an internal error".to_owned(),
@@ -241,7 +255,19 @@ impl StepAction {
         matches!(self, Self::Nothing)
     }
 
-    fn run(&self, pool: &Arc<Pool>) -> Result {
+    /// Returns what runs while the operation does.
+    fn running(&self) -> Running {
+        match self {
+            Self::Dispatch(_) | Self::Call(_) | Self::Sequence(_) => Running::Code,
+            _ => Running::Brief,
+        }
+    }
+
+    /// Runs the operation. `stop` ends a dispatch early, and a sequence.
+    fn run(&self, pool: &Arc<Pool>, stop: Option<&AtomicBool>) -> Result {
+        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(DeviceError::Terminated);
+        }
         match self {
             Self::Dispatch(dispatch) => {
                 let Some(pipeline) = dispatch.pipeline.as_any().downcast_ref::<CpuPipeline>()
@@ -255,6 +281,7 @@ impl StepAction {
                     &dispatch.push,
                     &dispatch.descriptors,
                     &dispatch.given,
+                    stop,
                 );
             }
             // SAFETY: the caller of the back end has validated ranges; the batch keeps the memory.
@@ -284,7 +311,7 @@ impl StepAction {
                     return Err(DeviceError::Unsupported("a foreign sequence".to_owned()));
                 };
                 // Behind one that fails the others do not run.
-                return (batch.steps.iter()).try_for_each(|step| step.action.run(pool));
+                return (batch.steps.iter()).try_for_each(|step| step.action.run(pool, stop));
             }
             Self::Nothing => {}
         }

@@ -46,7 +46,7 @@ pub struct CpuStream {
 impl CpuStream {
     /// Creates a stream whose batches the pool runs.
     pub fn new(pool: &Arc<Pool>, desc: StreamDesc) -> Self {
-        let timeline = CpuTimeline::new();
+        let timeline = CpuTimeline::new(desc.terminable);
         Self {
             track: Track::new(&timeline, pool),
             timeline_dyn: timeline.clone(),

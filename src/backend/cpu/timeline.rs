@@ -49,6 +49,23 @@ impl Drop for Due {
 /// No value: what nobody waits for.
 const NONE: u64 = u64::MAX;
 
+/// The value of a timeline whose commands were terminated.
+const TERMINATED: u64 = 1 << 63;
+
+/// How long [`Timeline::terminate`] waits for a dispatch that runs.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The step that runs, of a stream whose commands can be terminated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// None.
+    None,
+    /// One that takes as long as its bytes do.
+    Brief,
+    /// One of code, which may never end.
+    Code,
+}
+
 /// The timeline of a stream: its value is that of the last command that is complete.
 pub struct CpuTimeline {
     value: AtomicU64,
@@ -65,12 +82,18 @@ pub struct CpuTimeline {
     failures: Mutex<BTreeMap<u64, (u64, DeviceError)>, { rank::CPU_FAILURES }>,
     /// The stream that advances it.
     stream: OnceLock<Weak<dyn Follower>>,
+    /// The commands can be terminated.
+    terminable: bool,
+    /// Set when commands are to end.
+    terminated: AtomicBool,
+    /// A [`Running`].
+    running: AtomicU64,
     myself: Weak<CpuTimeline>,
 }
 
 impl CpuTimeline {
-    /// Creates a timeline at 0.
-    pub fn new() -> Arc<Self> {
+    /// Creates a timeline at 0, whose commands can be terminated or not.
+    pub fn new(terminable: bool) -> Arc<Self> {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             value: AtomicU64::new(0),
@@ -82,6 +105,9 @@ impl CpuTimeline {
             any_failed: AtomicBool::new(false),
             failures: Mutex::default(),
             stream: OnceLock::new(),
+            terminable,
+            terminated: AtomicBool::new(false),
+            running: AtomicU64::new(Running::None as u64),
         })
     }
 
@@ -104,7 +130,11 @@ impl CpuTimeline {
     pub fn fail(&self, value: u64, error: DeviceError) {
         let mut failures = self.failures.lock();
         self.any_failed.store(true, Ordering::SeqCst);
-        if let Some((_, (last, known))) = failures.range_mut(..value).next_back() {
+        if let Some((_, (last, known))) = failures.range_mut(..=value).next_back() {
+            // Terminated before it has failed.
+            if *last >= value {
+                return;
+            }
             // A program that goes on after failures keeps one entry, not one a command.
             if *last + 1 == value && known.to_string() == error.to_string() {
                 *last = value;
@@ -116,7 +146,10 @@ impl CpuTimeline {
 
     /// Completes all commands up to this value. Adds the followers that are to be notified to `due`.
     pub fn advance(&self, value: u64, due: &mut Due) {
-        self.value.store(value, Ordering::SeqCst);
+        match self.terminable {
+            true => sync::raise(&self.value, value, Ordering::SeqCst),
+            false => self.value.store(value, Ordering::SeqCst),
+        }
         if self.wanted.load(Ordering::SeqCst) <= value {
             let guard = self.lock.lock();
             self.wanted.store(NONE, Ordering::SeqCst);
@@ -145,6 +178,27 @@ impl CpuTimeline {
         }
         list.push((value, follower));
         true
+    }
+
+    /// Returns true if the commands were terminated.
+    pub fn is_terminated(&self) -> bool {
+        self.terminated.load(Ordering::SeqCst)
+    }
+
+    /// Returns the flag that ends dispatches early, if commands can be terminated.
+    pub fn stop(&self) -> Option<&AtomicBool> {
+        self.terminable.then_some(&self.terminated)
+    }
+
+    /// Records that a step begins, or ends (`Running::None`). Returns false if it must not begin.
+    pub fn set_running(&self, step: Running) -> bool {
+        // In this order: either this sees the flag, or who has set it the step.
+        self.running.store(step as u64, Ordering::SeqCst);
+        let begins = !self.is_terminated();
+        if !begins {
+            self.running.store(Running::None as u64, Ordering::SeqCst);
+        }
+        begins
     }
 
     fn look(&self, value: u64) -> bool {
@@ -181,8 +235,8 @@ impl Timeline for CpuTimeline {
             return Ok(true);
         }
         let end = timeout.map(|time| Instant::now() + time);
-        // Who may wait as long as it takes does the work.
-        if end.is_none() {
+        // Who may wait as long as it takes does the work, unless that may be terminated meanwhile.
+        if end.is_none() && !self.terminable {
             if let Some(stream) = self.stream.get().and_then(Weak::upgrade) {
                 stream.help(value);
             }
@@ -205,6 +259,35 @@ impl Timeline for CpuTimeline {
                 }
             }
         }
+    }
+
+    fn terminate(&self) {
+        if !self.terminable || self.terminated.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let began = Instant::now();
+        let is_patient = |step| step != Running::Code as u64 || began.elapsed() < PATIENCE;
+        while self.runs_on() && is_patient(self.running.load(Ordering::SeqCst)) {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        // Under the lock: who finds the value reached finds the failure.
+        let mut failures = self.failures.lock();
+        self.any_failed.store(true, Ordering::SeqCst);
+        let mut reached = self.reached();
+        while let Err(now) =
+            self.value
+                .compare_exchange(reached, TERMINATED, Ordering::SeqCst, Ordering::SeqCst)
+        {
+            reached = now;
+        }
+        let error = DeviceError::Terminated;
+        failures.insert(reached + 1, (TERMINATED, error));
+        drop(failures);
+        self.advance(TERMINATED, &mut Due::default());
+    }
+
+    fn runs_on(&self) -> bool {
+        self.terminable && self.running.load(Ordering::SeqCst) != Running::None as u64
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -198,7 +198,7 @@ mod tests {
 
     impl Scene {
         fn new(cores: usize) -> Self {
-            let (pool, timeline) = (Pool::new(cores), CpuTimeline::new());
+            let (pool, timeline) = (Pool::new(cores), CpuTimeline::new(false));
             Self {
                 track: Track::new(&timeline, &pool),
                 pool,
@@ -281,7 +281,7 @@ mod tests {
         let failed = |value| scene.timeline.failure(value).is_some();
         assert_eq!([1, 2, 3, 4].map(failed), [false, true, false, true]);
         // One of another stream that waits for it fails as well.
-        let other = CpuTimeline::new();
+        let other = CpuTimeline::new(false);
         let beside = Track::new(&other, &scene.pool);
         let mut batch = scene.batch(1);
         batch.waits.push(StepWait {
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_batch_waits_for_another_timeline() {
         let scene = Scene::new(1);
-        let other = CpuTimeline::new();
+        let other = CpuTimeline::new(false);
         scene.track.submit(scene.batch(1));
         let mut second = scene.batch(2);
         second.waits.push(StepWait {
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn a_chain_keeps_to_one_thread() {
         let first = Scene::new(4);
-        let timeline = CpuTimeline::new();
+        let timeline = CpuTimeline::new(false);
         let second = Scene {
             pool: first.pool.clone(),
             track: Track::new(&timeline, &first.pool),

@@ -168,6 +168,7 @@ pub fn of(info: &PhysicalDeviceInfo<'_>) -> Caps {
         rows_are_vectors: quirks.has(Quirk::RowsAreVectors),
         fast_copies: kind == DeviceKind::Gpu,
         native_kernels: false,
+        terminable: false,
         memory_imports: (info.memory_imports.iter())
             .map(|import| import.kind)
             .collect(),
