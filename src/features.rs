@@ -66,6 +66,8 @@ pub struct Features {
     pub read_write_images: bool,
     /// Images of RAW10 and RAW12.
     pub raw_images: bool,
+    /// Writes to images of sRGB formats.
+    pub srgb_image_writes: bool,
     pub work_group_collectives: bool,
     pub subgroups: bool,
     /// Sub-groups of a work-group make progress independently of one another.
@@ -108,6 +110,7 @@ impl Features {
             image_3d_writes: caps.images.full_profile(),
             read_write_images: caps.images.full_profile(),
             raw_images: caps.images.full_profile() && caps.images.raw,
+            srgb_image_writes: caps.images.full_profile() && caps.images.srgb_writes,
             work_group_collectives: subgroups,
             subgroups,
             independent_subgroups: subgroups && caps.independent_subgroups,
@@ -220,6 +223,7 @@ impl Features {
             (self.usm, "cl_khr_unified_svm", (0, 9, 0)),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             (self.images, "cl_khr_depth_images", one),
+            (self.srgb_image_writes, "cl_khr_srgb_image_writes", one),
             (self.gl, "cl_khr_gl_sharing", one),
             (self.gl, "cl_khr_gl_event", one),
             (self.gl, "cl_khr_gl_depth_images", one),

@@ -259,6 +259,8 @@ pub struct ImageLimits {
     pub exact_short: bool,
     /// Pixels that share bytes can be read: RAW10 and RAW12.
     pub raw: bool,
+    /// Kernels can write images of sRGB formats.
+    pub srgb_writes: bool,
 }
 
 impl ImageLimits {

@@ -4,6 +4,7 @@ mod creation;
 mod from_buffers;
 mod raw;
 mod requirements;
+mod srgb;
 mod texels;
 mod views;
 

@@ -143,7 +143,7 @@ fn access(format: PixelFormat, dim: ImageDim) -> ImageAccess {
     }
     ImageAccess {
         read: true,
-        write: !format.is_srgb() && !shared,
+        write: !shared,
         read_write: !format.is_srgb() && !shared && !depth,
     }
 }
@@ -204,7 +204,7 @@ mod tests {
             assert!(!access(cl::CL_DEPTH, data, ImageDim::D3).read);
         }
         let can = access(cl::CL_sRGBA, cl::CL_UNORM_INT8, ImageDim::D3);
-        assert!(can.read && !can.write);
+        assert!(can.read && can.write && !can.read_write);
         let can = access(cl::CL_BGRA, cl::CL_UNORM_INT8, ImageDim::D2);
         assert!(can.read && can.write);
     }

@@ -110,6 +110,7 @@ impl CpuImage {
             read_any: true,
             exact_short: true,
             raw: true,
+            srgb_writes: true,
         }
     }
 

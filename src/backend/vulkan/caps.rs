@@ -74,6 +74,8 @@ fn image_limits(info: &PhysicalDeviceInfo<'_>) -> ImageLimits {
         exact_short: !quirks.has(Quirk::ShortChannels),
         // No format of Vulkan is so.
         raw: false,
+        // Storage images are not sRGB.
+        srgb_writes: false,
     }
 }
 

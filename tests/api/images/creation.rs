@@ -141,9 +141,14 @@ fn errors_of_creation() {
     expect(CL_IMAGE_FORMAT_NOT_SUPPORTED, 0, &depth, &solid, no_host);
     let srgb = format(CL_sRGBA, CL_UNORM_INT8);
     expect(0, CL_MEM_READ_ONLY, &srgb, &good, no_host);
+    let writes = match setup.has_extension("cl_khr_srgb_image_writes") {
+        true => 0,
+        false => CL_IMAGE_FORMAT_NOT_SUPPORTED,
+    };
+    expect(writes, CL_MEM_WRITE_ONLY, &srgb, &good, no_host);
     expect(
         CL_IMAGE_FORMAT_NOT_SUPPORTED,
-        CL_MEM_WRITE_ONLY,
+        CL_MEM_KERNEL_READ_AND_WRITE,
         &srgb,
         &good,
         no_host,

@@ -12,9 +12,9 @@ const RGBA: cl_image_format = cl_image_format {
     image_channel_data_type: CL_UNSIGNED_INT8,
 };
 
-/// A format that no device here can write.
+/// A format that no device here has.
 const NO_FORMAT: cl_image_format = cl_image_format {
-    image_channel_order: CL_sRGBA,
+    image_channel_order: CL_Rx,
     image_channel_data_type: CL_UNORM_INT8,
 };
 const ROWS: cl_uint = CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT;
