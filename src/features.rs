@@ -182,6 +182,8 @@ impl Features {
             (true, "cl_khr_initialize_memory", one),
             (self.terminable, "cl_khr_terminate_context", one),
             (true, "cl_arm_printf", (2, 0, 0)),
+            // An option, which lets programs in OpenCL C 1.x have what later ones have.
+            (true, "cl_arm_non_uniform_work_group_size", one),
             (true, "cl_ext_immutable_memory_objects", one),
             (true, "cl_khr_semaphore", (1, 0, 1)),
             (

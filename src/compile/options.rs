@@ -51,6 +51,8 @@ pub struct BuildOptions {
     pub correctly_rounded_divide_sqrt: bool,
     /// `-cl-uniform-work-group-size`
     pub uniform_work_group_size: bool,
+    /// `-cl-arm-non-uniform-work-group-size`
+    pub non_uniform_work_group_size: bool,
     /// `-cl-kernel-arg-info`
     pub kernel_arg_info: bool,
     /// `-create-library`
@@ -159,6 +161,7 @@ impl BuildOptions {
             "-cl-strict-aliasing" => {}
             "-cl-fp32-correctly-rounded-divide-sqrt" => self.correctly_rounded_divide_sqrt = true,
             "-cl-uniform-work-group-size" => self.uniform_work_group_size = true,
+            "-cl-arm-non-uniform-work-group-size" => self.non_uniform_work_group_size = true,
             "-cl-kernel-arg-info" => self.kernel_arg_info = true,
             "-x" => {
                 // `-x spir` and `-x clc` say what the program is; we know that already.

@@ -24,6 +24,7 @@ fn every_option_builds() {
         "-cl-finite-math-only",
         "-cl-fast-relaxed-math",
         "-cl-uniform-work-group-size",
+        "-cl-arm-non-uniform-work-group-size",
         "-cl-no-subgroup-ifp",
         "-w",
         "-Werror",
@@ -51,6 +52,50 @@ fn every_option_builds() {
             assert_eq!(setup.read::<f32>(&buffer, 1), [7.0], "{options}");
         }
     }
+}
+
+/// cl_arm_non_uniform_work_group_size: kernels in OpenCL C 1.x whose last work-groups are smaller.
+#[test]
+fn non_uniform_work_groups_by_an_option() {
+    let setup = Setup::new();
+    assert!(setup.has_extension("cl_arm_non_uniform_work_group_size"));
+    let source = "
+        #ifndef cl_arm_non_uniform_work_group_size
+        #error no macro
+        #endif
+        kernel void f(global uint *sizes) {
+            local uint count;
+            if (get_local_id(0) == 0) count = 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            atomic_inc(&count);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            sizes[get_global_id(0)] = get_local_size(0) * 100 + count;
+        }";
+    let option = "-cl-arm-non-uniform-work-group-size";
+    let sizes = setup.buffer_of(&[0u32; 24]);
+    for std in ["", "-cl-std=CL1.1", "-cl-std=CL1.2"] {
+        let launch = |options: &str| {
+            let program = setup.try_build(source, options).expect("a program");
+            let kernel = setup.kernel(&program, "f");
+            kernel.set_buffer(0, &sizes);
+            setup.queue.try_enqueue(&kernel, &[22], Some(&[8]))
+        };
+        assert_eq!(launch(std), CL_INVALID_WORK_GROUP_SIZE);
+        let both = format!("{std} {option} -cl-uniform-work-group-size");
+        assert_eq!(launch(&both), CL_INVALID_WORK_GROUP_SIZE);
+        setup.write(&sizes, &[0u32; 24]);
+        assert_eq!(launch(&format!("{std} {option}")), CL_SUCCESS);
+        let found = setup.read::<u32>(&sizes, 24);
+        let expected: Vec<u32> = (0..24)
+            .map(|id| match id {
+                0..16 => 808,
+                16..22 => 606,
+                _ => 0,
+            })
+            .collect();
+        assert_eq!(found, expected, "{std}");
+    }
+    assert!(setup.try_build(source, &format!("{option}s")).is_err());
 }
 
 /// CL_KERNEL_ATTRIBUTES as the source has them: unsigned types too, for which SPIR-V has no word.

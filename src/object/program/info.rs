@@ -40,13 +40,14 @@ impl Program {
         Ok(found)
     }
 
-    /// Returns the build demands uniform work-groups: OpenCL C before 2.0, or
-    /// -cl-uniform-work-group-size; precise errors: -g.
+    /// Returns what the build demands. Uniform work-groups: OpenCL C before 2.0 without
+    /// -cl-arm-non-uniform-work-group-size, or -cl-uniform-work-group-size; precise errors: -g.
     pub(super) fn rules(&self, build: &DeviceBuild) -> Rules {
         let Ok(options) = BuildOptions::parse(&build.options, BuildCall::Build) else {
             return Rules::default();
         };
-        let old = options.std.is_none_or(|std| std < ClStd::C20);
+        let old =
+            options.std.is_none_or(|std| std < ClStd::C20) && !options.non_uniform_work_group_size;
         let source = matches!(self.origin, Origin::Source(_));
         Rules {
             uniform: options.uniform_work_group_size || (source && old),
