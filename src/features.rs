@@ -262,6 +262,14 @@ impl Features {
                 one,
             ),
             (true, "cl_khr_integer_dot_product", (2, 0, 0)),
+            (true, "cl_arm_integer_dot_product_int8", one),
+            (true, "cl_arm_integer_dot_product_accumulate_int8", one),
+            (true, "cl_arm_integer_dot_product_accumulate_int16", one),
+            (
+                true,
+                "cl_arm_integer_dot_product_accumulate_saturate_int8",
+                one,
+            ),
         ];
         list.extend(
             device

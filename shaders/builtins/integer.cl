@@ -82,15 +82,9 @@ BITS(uint, uint, int, 32)
 BITS(long, ulong, long, 64)
 BITS(ulong, ulong, long, 64)
 
-// Four products of bytes; those of the packed form lie in one word.
+// Four products of bytes; those of the packed form lie in one word. `__pumice_dot` is what the compiler has for them.
 #define DOT(result, a_type, b_type, letters)                                                                           \
-    static result sum_##letters(uint a, uint b)                                                                        \
-    {                                                                                                                  \
-        result sum = 0;                                                                                                \
-        for (int i = 0; i < 32; i += 8)                                                                                \
-            sum += (result)(a_type)(a >> i) * (result)(b_type)(b >> i);                                                \
-        return sum;                                                                                                    \
-    }                                                                                                                  \
+    result OVERLOAD __pumice_dot_##letters(uint a, uint b);                                                            \
     static result saturated_##letters(result sum, result acc)                                                          \
     {                                                                                                                  \
         long wide = (long)sum + (long)acc;                                                                             \
@@ -99,22 +93,44 @@ BITS(ulong, ulong, long, 64)
     }                                                                                                                  \
     result OVERLOAD dot_4x8packed_##letters##_##result(uint a, uint b)                                                 \
     {                                                                                                                  \
-        return sum_##letters(a, b);                                                                                    \
+        return __pumice_dot_##letters(a, b);                                                                           \
     }                                                                                                                  \
     result OVERLOAD dot_acc_sat_4x8packed_##letters##_##result(uint a, uint b, result acc)                             \
     {                                                                                                                  \
-        return saturated_##letters(sum_##letters(a, b), acc);                                                          \
+        return saturated_##letters(__pumice_dot_##letters(a, b), acc);                                                 \
     }                                                                                                                  \
     result OVERLOAD dot(a_type##_v4 a, b_type##_v4 b)                                                                  \
     {                                                                                                                  \
-        return sum_##letters(AS(uint, a), AS(uint, b));                                                                \
+        return __pumice_dot_##letters(AS(uint, a), AS(uint, b));                                                       \
     }                                                                                                                  \
     result OVERLOAD dot_acc_sat(a_type##_v4 a, b_type##_v4 b, result acc)                                              \
     {                                                                                                                  \
-        return saturated_##letters(sum_##letters(AS(uint, a), AS(uint, b)), acc);                                      \
+        return saturated_##letters(__pumice_dot_##letters(AS(uint, a), AS(uint, b)), acc);                             \
     }
 
 DOT(uint, uchar, uchar, uu)
 DOT(int, char, char, ss)
 DOT(int, uchar, char, us)
 DOT(int, char, uchar, su)
+
+// The functions of cl_arm_integer_dot_product_*. Sums wrap around.
+#define ARM_DOT(result, byte, half_word, letters)                                                                      \
+    result OVERLOAD arm_dot(byte##_v4 a, byte##_v4 b)                                                                  \
+    {                                                                                                                  \
+        return __pumice_dot_##letters(AS(uint, a), AS(uint, b));                                                       \
+    }                                                                                                                  \
+    result OVERLOAD arm_dot_acc(byte##_v4 a, byte##_v4 b, result acc)                                                  \
+    {                                                                                                                  \
+        return (result)((uint)__pumice_dot_##letters(AS(uint, a), AS(uint, b)) + (uint)acc);                           \
+    }                                                                                                                  \
+    result OVERLOAD arm_dot_acc(half_word##_v2 a, half_word##_v2 b, result acc)                                        \
+    {                                                                                                                  \
+        return (result)((uint)a.x * (uint)b.x + (uint)a.y * (uint)b.y + (uint)acc);                                    \
+    }                                                                                                                  \
+    result OVERLOAD arm_dot_acc_sat(byte##_v4 a, byte##_v4 b, result acc)                                              \
+    {                                                                                                                  \
+        return saturated_##letters(__pumice_dot_##letters(AS(uint, a), AS(uint, b)), acc);                             \
+    }
+
+ARM_DOT(uint, uchar, ushort, uu)
+ARM_DOT(int, char, short, ss)

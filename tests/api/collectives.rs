@@ -474,6 +474,70 @@ fn bit_operations_and_dot_products() {
 }
 
 #[test]
+fn arm_dot_products() {
+    let setup = Setup::new();
+    let mut random = Random(11);
+    let mut input: Vec<u32> = (0..3 * 64)
+        .map(|_| (random.next(1 << 16) << 16 | random.next(1 << 16)) as u32)
+        .collect();
+    // The sums that saturate, or wrap around.
+    let most = [0xffff_ffff, 0x8080_8080, 0x7f7f_7f7f, 0x8000_8000, 0];
+    for (at, word) in input.iter_mut().take(75).enumerate() {
+        *word = most[(at / 3 * (at % 3 + 1) + at) % 5];
+    }
+    let program = setup.build(
+        "#if !defined(cl_arm_integer_dot_product_int8) || !defined(cl_arm_integer_dot_product_accumulate_int8) || \\
+            !defined(cl_arm_integer_dot_product_accumulate_int16) || \\
+            !defined(cl_arm_integer_dot_product_accumulate_saturate_int8)
+         #error no macro
+         #endif
+         #pragma OPENCL EXTENSION cl_arm_integer_dot_product_int8 : enable
+         kernel void f(global const uint *in, global int *out) {
+             size_t i = get_global_id(0);
+             uint x = in[i * 3], y = in[i * 3 + 1], z = in[i * 3 + 2];
+             global int *o = out + i * 8;
+             o[0] = arm_dot(as_char4(x), as_char4(y)); o[1] = arm_dot(as_uchar4(x), as_uchar4(y));
+             o[2] = arm_dot_acc(as_char4(x), as_char4(y), as_int(z));
+             o[3] = arm_dot_acc(as_uchar4(x), as_uchar4(y), z);
+             o[4] = arm_dot_acc(as_short2(x), as_short2(y), as_int(z));
+             o[5] = arm_dot_acc(as_ushort2(x), as_ushort2(y), z);
+             o[6] = arm_dot_acc_sat(as_char4(x), as_char4(y), as_int(z));
+             o[7] = arm_dot_acc_sat(as_uchar4(x), as_uchar4(y), z);
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let (from, out) = (setup.buffer_of(&input), setup.buffer(64 * 8 * 4));
+    kernel.set_buffer(0, &from).set_buffer(1, &out);
+    setup.run(&kernel, &[64], None);
+    let got = setup.read::<i32>(&out, 64 * 8);
+    for (v, o) in input.chunks(3).zip(got.chunks(8)) {
+        let dot = |lanes: &dyn Fn(u32) -> Vec<i64>| -> i64 {
+            (lanes(v[0]).iter().zip(lanes(v[1])))
+                .map(|(a, b)| a * b)
+                .sum()
+        };
+        let signed = dot(&|w| w.to_le_bytes().map(|b| i64::from(b as i8)).to_vec());
+        let unsigned = dot(&|w| w.to_le_bytes().map(i64::from).to_vec());
+        let shorts = dot(&|w| vec![i64::from(w as i16), i64::from((w >> 16) as i16)]);
+        let halves = dot(&|w| vec![i64::from(w & 0xffff), i64::from(w >> 16)]);
+        let (z, plus) = (i64::from(v[2]), i64::from(v[2] as i32));
+        let expected = [
+            signed as i32,
+            unsigned as i32,
+            (signed + plus) as i32,
+            (unsigned + z) as i32,
+            (shorts + plus) as i32,
+            (halves + z) as i32,
+            (signed + plus).clamp(i32::MIN.into(), i32::MAX.into()) as i32,
+            (unsigned + z).min(u32::MAX.into()) as u32 as i32,
+        ];
+        assert_eq!(o, expected, "{v:x?}");
+    }
+    let wrong = "kernel void f(global int *o) { *o = arm_dot((short4)(1), (short4)(2)); }";
+    assert!(setup.try_build(wrong, "").is_err());
+}
+
+#[test]
 fn float_atomics() {
     let setup = Setup::new();
     if !setup.has_extension("cl_ext_float_atomics") {

@@ -190,6 +190,18 @@ fn native(
     target: &Target,
     config: Config,
 ) -> Option<Value> {
+    // The library's way to the dot products of bytes.
+    let dot = match (name, x) {
+        ("__pumice_dot_ss", &[a, b]) => Some((Op::SDot4, [a, b])),
+        ("__pumice_dot_uu", &[a, b]) => Some((Op::UDot4, [a, b])),
+        ("__pumice_dot_su", &[a, b]) => Some((Op::SUDot4, [a, b])),
+        ("__pumice_dot_us", &[a, b]) => Some((Op::SUDot4, [b, a])),
+        _ => None,
+    };
+    if let Some((op, args)) = dot {
+        let fits = args.iter().all(|&v| r.func.ty(v) == Type::I32);
+        return fits.then(|| r.op(op, args, Type::I32));
+    }
     let (ty, caps) = match letters.strip_prefix("Dh") {
         Some(_) => (Type::F16, target.fp16),
         None if letters.starts_with('f') => (Type::F32, target.fp32),
