@@ -5,7 +5,7 @@
 
 use super::pool::{Pool, Shared, Task};
 use super::step::{Batch, Step, StepAction, StepWait};
-use super::timeline::{CpuTimeline, Due, Follower};
+use super::timeline::{CpuTimeline, Due, Follower, Running};
 use super::track::Track;
 use crate::backend::{Call, DeviceError, Timeline};
 use crate::util::sync::AtomicU64;
@@ -169,6 +169,34 @@ fn a_failure_is_seen_by_who_waits() {
         timeline.advance(1, &mut Due::default());
         assert!(timeline.failure(1).is_some());
         thread.join().expect("no panic");
+    });
+}
+
+/// Checks that a thread that waits for a command wakes when it is terminated, and that a command which
+/// is complete for one is not terminated for another.
+#[test]
+fn a_command_is_complete_or_terminated() {
+    model(3, || {
+        let timeline = CpuTimeline::new(true);
+        let (waits, advances) = (timeline.clone(), timeline.clone());
+        let waiting = loom::thread::spawn(move || {
+            assert!(waits.wait(1, None).expect("a wait"));
+            waits.failure(1).is_some()
+        });
+        let running = loom::thread::spawn(move || {
+            if advances.set_running(Running::Brief) {
+                advances.set_running(Running::None);
+            } else {
+                advances.fail(1, DeviceError::Terminated);
+            }
+            advances.advance(1, &mut Due::default());
+        });
+        timeline.terminate();
+        let terminated = timeline.failure(1).is_some();
+        running.join().expect("no panic");
+        assert_eq!(waiting.join().expect("no panic"), terminated);
+        assert_eq!(timeline.failure(1).is_some(), terminated);
+        assert!(timeline.reached() >= 2 && timeline.failure(2).is_some());
     });
 }
 

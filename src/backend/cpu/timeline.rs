@@ -268,20 +268,13 @@ impl Timeline for CpuTimeline {
         let began = Instant::now();
         let is_patient = |step| step != Running::Code as u64 || began.elapsed() < PATIENCE;
         while self.runs_on() && is_patient(self.running.load(Ordering::SeqCst)) {
-            std::thread::sleep(Duration::from_micros(50));
+            sync::yield_now();
         }
         // Under the lock: who finds the value reached finds the failure.
         let mut failures = self.failures.lock();
         self.any_failed.store(true, Ordering::SeqCst);
-        let mut reached = self.reached();
-        while let Err(now) =
-            self.value
-                .compare_exchange(reached, TERMINATED, Ordering::SeqCst, Ordering::SeqCst)
-        {
-            reached = now;
-        }
-        let error = DeviceError::Terminated;
-        failures.insert(reached + 1, (TERMINATED, error));
+        let reached = self.value.swap(TERMINATED, Ordering::SeqCst);
+        failures.insert(reached + 1, (TERMINATED, DeviceError::Terminated));
         drop(failures);
         self.advance(TERMINATED, &mut Due::default());
     }
