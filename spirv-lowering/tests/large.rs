@@ -2,6 +2,7 @@
 //! is generous (a machine may be busy); `LARGE=100000 cargo test --test large -- --nocapture`
 //! shows the times by pass for another size.
 
+use spirv_lowering::analysis::control_flow::Analyses;
 use spirv_lowering::ir::entity::{Block, Value};
 use spirv_lowering::ir::function::{Edge, Function, Terminator, Values};
 use spirv_lowering::ir::op::{IntCond, Op};
@@ -153,9 +154,10 @@ fn switch(n: usize) -> Function {
 }
 
 fn optimise(mut func: Function, times: &mut Vec<(&'static str, Duration)>) {
+    let mut analyses = Analyses::default();
     for pass in passes::CLEAN_UP.iter().chain(passes::CLEAN_UP) {
         let start = Instant::now();
-        (pass.run)(&mut func);
+        (pass.run)(&mut func, &mut analyses);
         times.push((pass.name, start.elapsed()));
     }
     let start = Instant::now();

@@ -110,6 +110,17 @@ impl Cfg {
         }
     }
 
+    /// Returns true if this is the graph of the function as it is now.
+    pub fn is_of(&self, func: &Function) -> bool {
+        self.succs.start.len() == func.blocks.len() + 1
+            && self.rpo.first().copied() == func.entry()
+            && func.blocks.iter().all(|(block, data)| {
+                let targets = data.term.targets();
+                let targets = targets.iter().map(|target| target.block);
+                targets.eq(self.succs.get(block).iter().copied())
+            })
+    }
+
     /// Returns the successors of a block, one an edge, in the order of its terminator.
     pub fn succs(&self, block: Block) -> &[Block] {
         self.succs.get(block)

@@ -2,9 +2,10 @@
 //! keeps them and their next values below 2^32.
 
 use super::cfg::Cfg;
+use super::control_flow::ControlFlow;
 use super::dom::DomTree;
 use super::iterations::trips;
-use super::loops::{Loop, LoopForest};
+use super::loops::Loop;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::function::{Function, Terminator, ValueDef};
 use crate::ir::op::{IntCond, Op};
@@ -27,7 +28,8 @@ pub struct InductionVariable {
 const LOW: u64 = u32::MAX as u64;
 
 /// Returns the 64-bit induction variables of which all values and next values are below 2^32.
-pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<InductionVariable> {
+pub fn within_32_bits(func: &Function, flow: &ControlFlow) -> Vec<InductionVariable> {
+    let cfg = &flow.cfg;
     let mut found = Vec::new();
     let long = |block: &Block| {
         let params = &func.blocks[*block].params;
@@ -36,9 +38,7 @@ pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<InductionVariable> {
     if !cfg.rpo().iter().any(long) {
         return found;
     }
-    let dom = DomTree::new(cfg);
-    let forest = LoopForest::new(cfg, &dom);
-    for lp in forest.loops.values() {
+    for lp in flow.loops().loops.values() {
         let [latch] = lp.latches[..] else { continue };
         if Some(lp.header) == func.entry() || !long(&lp.header) {
             continue;
@@ -46,7 +46,7 @@ pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<InductionVariable> {
         let this = Examined {
             func,
             cfg,
-            dom: &dom,
+            dom: flow.dom(),
             lp,
             latch,
         };

@@ -9,9 +9,9 @@
 //! What goes through global memory without an atomic operation is not followed: nobody has promised that it comes from others.
 
 use super::cfg::Cfg;
-use super::dom::DomTree;
+use super::control_flow::ControlFlow;
 use super::joins::Joins;
-use super::loops::{LoopForest, LoopId};
+use super::loops::LoopId;
 use crate::ir::entity::{Block, FuncId, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::Op;
@@ -55,24 +55,20 @@ pub fn may_wait(func: &Function, looking: &Looking) -> bool {
     if !insts.any(|&inst| looks(func.insts[inst].op, looking)) {
         return false;
     }
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let flow = ControlFlow::new(func);
+    let forest = flow.loops();
     if forest.loops.is_empty() && forest.is_reducible() {
         return false;
     }
     if !forest.is_reducible() {
-        return !Seen::new(func, &cfg, looking).branches.is_empty();
+        return !Seen::new(func, &flow.cfg, looking).branches.is_empty();
     }
-    !waiting_loops(func, &cfg, &forest, looking).is_empty()
+    !waiting_loops(func, &flow, looking).is_empty()
 }
 
 /// Returns the natural loops in which a work-item may wait.
-pub fn waiting_loops(
-    func: &Function,
-    cfg: &Cfg,
-    forest: &LoopForest,
-    looking: &Looking,
-) -> Vec<LoopId> {
+pub fn waiting_loops(func: &Function, flow: &ControlFlow, looking: &Looking) -> Vec<LoopId> {
+    let (cfg, forest) = (&flow.cfg, flow.loops());
     if forest.loops.is_empty() {
         return Vec::new();
     }

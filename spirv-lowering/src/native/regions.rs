@@ -17,7 +17,7 @@ use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
 use crate::ir::function::{BlockData, Edge, Function, Terminator, ValueDef};
 use crate::ir::op::{Effect, HwVar, Op, Scope};
 use crate::ir::types::Type;
-use crate::passes::{clean_up, structurize};
+use crate::passes::{clean, structurize};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Operations that are computed again rather than stored, for one value.
@@ -264,7 +264,7 @@ impl Cutter {
         } else {
             drop_unreachable(&mut func);
         }
-        clean_up(&mut func, &mut |pass, func| Ok((pass.run)(func)))?;
+        clean(&mut func);
         let mut func = compact(&func);
         structurize::run(&mut func)?;
         Ok(Region {

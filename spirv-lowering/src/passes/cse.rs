@@ -8,7 +8,7 @@
 //! pure.
 
 use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
+use crate::analysis::control_flow::Analyses;
 use crate::claims::alias_set;
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, Values};
@@ -81,13 +81,13 @@ impl Table {
 }
 
 /// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, analyses: &mut Analyses) -> bool {
     let Some(entry) = func.entry() else {
         return false;
     };
-    let cfg = Cfg::new(func);
-    let dom = DomTree::new(&cfg);
-    let mut memory = Memory::new(func);
+    let flow = analyses.control_flow(func);
+    let (cfg, dom) = (&flow.cfg, flow.dom());
+    let mut memory = Memory::new(func, cfg);
     let mut subst = Subst::new();
     let mut table = Table::new(func);
 
@@ -225,7 +225,7 @@ impl Classes {
 /// Returns the alias sets of the memory at an address, as a bit each: the pass takes those of
 /// different sets for disjoint.
 pub fn alias_sets(func: &Function) -> impl Fn(Value) -> u64 + use<'_> {
-    let classes = unescaped(func);
+    let classes = unescaped(func, &Cfg::new(func));
     move |address| {
         let classes = classes.of(func, address).into_iter();
         classes.fold(0, |sets, class| sets | alias_set(class))
@@ -244,8 +244,8 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(func: &Function) -> Self {
-        let classes = unescaped(func);
+    fn new(func: &Function, cfg: &Cfg) -> Self {
+        let classes = unescaped(func, cfg);
         Self {
             entries: FxHashMap::default(),
             kills: vec![Kill::default(); ALLOCA as usize + classes.allocas],
@@ -452,10 +452,9 @@ fn base_of(func: &Function, pointer: Value) -> (Value, i64) {
 
 /// Finds the allocas whose address is used by loads, stores and copies alone. Returns for each
 /// pointer derived from one, by any offset, its number plus one.
-fn unescaped(func: &Function) -> Classes {
+fn unescaped(func: &Function, cfg: &Cfg) -> Classes {
     let mut root: SecondaryMap<Value, u32> = SecondaryMap::new();
     let mut escaped: Vec<bool> = Vec::new();
-    let cfg = Cfg::new(func);
     for &block in cfg.rpo() {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];

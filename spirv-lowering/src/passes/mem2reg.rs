@@ -12,6 +12,7 @@
 
 use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::{remove_unreachable, Cfg};
+use crate::analysis::control_flow::Analyses;
 use crate::analysis::dom::DomTree;
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::Function;
@@ -37,7 +38,7 @@ struct Slot {
 }
 
 /// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, analyses: &mut Analyses) -> bool {
     let Some(entry) = func.entry() else {
         return false;
     };
@@ -48,26 +49,26 @@ pub fn run(func: &mut Function) -> bool {
     if !has_alloca || func.structure.is_some() {
         return false;
     }
-    let cfg = Cfg::new(func);
-    let mut changed = remove_unreachable(func, &cfg);
-    let mut addresses = Addresses::new(func, &cfg, false);
-    let mut plan = PromotedSlots::new(func, &cfg, &addresses);
+    let flow = analyses.control_flow(func);
+    let cfg = &flow.cfg;
+    let mut changed = remove_unreachable(func, cfg);
+    let mut addresses = Addresses::new(func, cfg, false);
+    let mut plan = PromotedSlots::new(func, cfg, &addresses);
     if func.keeps_unwritten {
-        let unwritten = plan.perhaps_unwritten(&cfg);
+        let unwritten = plan.perhaps_unwritten(cfg);
         if !unwritten.is_empty() {
             for root in unwritten {
                 addresses.rejected[root] = true;
             }
-            plan = PromotedSlots::new(func, &cfg, &addresses);
+            plan = PromotedSlots::new(func, cfg, &addresses);
         }
     }
     if plan.slots.is_empty() && !plan.any {
         return changed;
     }
     changed = true;
-    let dom = DomTree::new(&cfg);
-    let placed = place_params(func, &cfg, &dom, &mut plan);
-    rename(func, &dom, &addresses, &plan, &placed);
+    let placed = place_params(func, cfg, flow.dom(), &mut plan);
+    rename(func, flow.dom(), &addresses, &plan, &placed);
     changed
 }
 

@@ -43,6 +43,7 @@ pub mod unroll_loops;
 pub mod wide_range;
 pub mod zero_memory;
 
+use crate::analysis::control_flow::Analyses;
 use crate::error::Result;
 use crate::ir::function::Function;
 
@@ -51,7 +52,7 @@ pub struct CleanUp {
     /// The name, which is that of its file.
     pub name: &'static str,
     /// The function that runs it. It returns true if the function changed.
-    pub run: fn(&mut Function) -> bool,
+    pub run: fn(&mut Function, &mut Analyses) -> bool,
 }
 
 /// The passes that every function gets before it is inlined, and after lowering steps.
@@ -70,7 +71,7 @@ pub static CLEAN_UP: &[CleanUp] = &[
     },
     CleanUp {
         name: "narrow_uses",
-        run: narrow_uses::run,
+        run: |func, _| narrow_uses::run(func),
     },
     CleanUp {
         name: "narrow_params",
@@ -86,7 +87,7 @@ pub static CLEAN_UP: &[CleanUp] = &[
     },
     CleanUp {
         name: "dce",
-        run: dce::run,
+        run: |func, _| dce::run(func),
     },
 ];
 
@@ -124,6 +125,7 @@ pub fn clean_up(
 
 /// Runs the clean-up without other work. Returns true if the function changed.
 pub fn clean(func: &mut Function) -> bool {
+    let mut analyses = Analyses::default();
     // None of these fails.
-    clean_up(func, &mut |pass, func| Ok((pass.run)(func))).unwrap_or(false)
+    clean_up(func, &mut |pass, func| Ok((pass.run)(func, &mut analyses))).unwrap_or(false)
 }

@@ -8,7 +8,7 @@
 //! `const_fold` removes what that makes redundant. `narrow_uses` narrows parameters of which only
 //! the low half is used.
 
-use crate::analysis::cfg::Cfg;
+use crate::analysis::control_flow::{Analyses, ControlFlow};
 use crate::analysis::narrow_induction::{self, InductionVariable};
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
@@ -30,8 +30,8 @@ struct ParamFacts {
 
 /// Returns the 64-bit parameters whose high half is zero, and those whose high half is the sign of
 /// the low one.
-pub fn narrow(func: &Function, cfg: &Cfg) -> [Vec<Value>; 2] {
-    let Some((known, _)) = facts(func, cfg) else {
+pub fn narrow(func: &Function, flow: &ControlFlow) -> [Vec<Value>; 2] {
+    let Some((known, _)) = facts(func, flow) else {
         return [Vec::new(), Vec::new()];
     };
     let all = |holds: fn(&ParamFacts) -> bool| {
@@ -46,11 +46,11 @@ pub fn narrow(func: &Function, cfg: &Cfg) -> [Vec<Value>; 2] {
 /// there are no such parameters.
 fn facts(
     func: &Function,
-    cfg: &Cfg,
+    flow: &ControlFlow,
 ) -> Option<(SecondaryMap<Value, ParamFacts>, Vec<InductionVariable>)> {
     let mut known: SecondaryMap<Value, ParamFacts> = SecondaryMap::new();
     let mut any = false;
-    for &block in cfg.rpo().iter().skip(1) {
+    for &block in flow.cfg.rpo().iter().skip(1) {
         for &param in &func.blocks[block].params {
             if func.ty(param) == Type::I64 {
                 known[param] = ParamFacts {
@@ -66,7 +66,7 @@ fn facts(
     if !any {
         return None;
     }
-    let variables = narrow_induction::within_32_bits(func, cfg);
+    let variables = narrow_induction::within_32_bits(func, flow);
     for variable in &variables {
         known[variable.param] = ParamFacts {
             induction: true,
@@ -77,7 +77,7 @@ fn facts(
     // Refute through the jumps until nothing changes; each round refutes something or is the last.
     loop {
         let mut changed = false;
-        for &block in cfg.rpo() {
+        for &block in flow.cfg.rpo() {
             for target in func.blocks[block].term.targets() {
                 let params = &func.blocks[target.block].params;
                 for (&param, &arg) in params.iter().zip(&target.args) {
@@ -103,18 +103,18 @@ fn facts(
 }
 
 /// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, analyses: &mut Analyses) -> bool {
     if func.structure.is_some() {
         return false;
     }
-    let cfg = Cfg::new(func);
-    let Some((known, variables)) = facts(func, &cfg) else {
+    let flow = analyses.control_flow(func);
+    let Some((known, variables)) = facts(func, &flow) else {
         return false;
     };
     let narrows = |k: ParamFacts| k.candidate && (k.zero_high || k.sign_high);
     let mut subst = Subst::new();
     let mut changed = false;
-    for &block in cfg.rpo().iter().skip(1) {
+    for &block in flow.cfg.rpo().iter().skip(1) {
         let mut head: Vec<Inst> = Vec::new();
         for i in 0..func.blocks[block].params.len() {
             let param = func.blocks[block].params[i];
@@ -141,7 +141,7 @@ pub fn run(func: &mut Function) -> bool {
     for variable in &variables {
         step_in_32_bits(func, variable, &mut subst);
     }
-    for &block in cfg.rpo() {
+    for &block in flow.cfg.rpo() {
         cut_arguments(func, block);
     }
     subst.apply(func);

@@ -14,6 +14,7 @@
 //! the loop polls becomes part of the loop again, by an edge back to its head that is never taken.
 
 use crate::analysis::cfg::Cfg;
+use crate::analysis::control_flow::ControlFlow;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::{LoopForest, LoopId};
 use crate::analysis::waits::{self, Looking};
@@ -69,21 +70,21 @@ fn root(func: &Function, mut address: Value) -> Root {
 }
 
 fn find(func: &Function, looking: &Looking) -> Option<Release> {
-    let cfg = Cfg::new(func);
-    let dom = DomTree::new(&cfg);
-    let forest = LoopForest::new(&cfg, &dom);
-    let waiting = waits::waiting_loops(func, &cfg, &forest, looking);
+    let flow = ControlFlow::new(func);
+    let waiting = waits::waiting_loops(func, &flow, looking);
     if waiting.is_empty() {
         return None;
     }
-    let post = DomTree::new_post(&cfg);
+    let post = DomTree::new_post(&flow.cfg);
     let found = Search {
         func,
-        cfg: &cfg,
-        dom: &dom,
+        cfg: &flow.cfg,
+        dom: flow.dom(),
         post: &post,
     };
-    waiting.iter().find_map(|&id| found.release(&forest, id))
+    waiting
+        .iter()
+        .find_map(|&id| found.release(flow.loops(), id))
 }
 
 struct Search<'a> {

@@ -7,8 +7,8 @@
 //! which the work-items wait for each other. The work of a single one stays the same.
 
 use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::control_flow::ControlFlow;
+use crate::analysis::loops::Loop;
 use crate::edit::flow::Edit;
 use crate::ir::entity::Block;
 use crate::ir::function::{Edge, Function};
@@ -25,12 +25,12 @@ pub fn run(func: &mut Function) -> bool {
     if common.is_empty() {
         return false;
     }
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let flow = ControlFlow::new(func);
+    let cfg = &flow.cfg;
     let mut edit = Edit::new(func, entry);
     let mut changed = false;
-    for lp in forest.loops.values() {
-        let outer = reached_from(&cfg, lp, &common);
+    for lp in flow.loops().loops.values() {
+        let outer = reached_from(cfg, lp, &common);
         let is_inner = |latch: &Block| !outer.contains(latch);
         if lp.latches.iter().any(is_inner) && !lp.latches.iter().all(is_inner) {
             separate(&mut edit, cfg.preds(lp.header), lp, &outer);

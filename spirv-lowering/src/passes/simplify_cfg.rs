@@ -5,6 +5,7 @@
 //! predecessor, forwarded when empty, or speculated when pure. Structured functions are left alone.
 
 use crate::analysis::cfg::{remove_unreachable, Cfg};
+use crate::analysis::control_flow::Analyses;
 use crate::analysis::uses::use_counts;
 use crate::ir::entity::{Block, Entity, SecondaryMap, Value};
 use crate::ir::function::{Edge, Function, Terminator, ValueDef, Values};
@@ -21,19 +22,20 @@ const MAX_SPECULATED: usize = 6;
 const MAX_SELECTS: usize = 4;
 
 /// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, analyses: &mut Analyses) -> bool {
     if func.layout.is_empty() || func.structure.is_some() {
         return false;
     }
     let mut changed = false;
     for _ in 0..MAX_ROUNDS {
         let mut round = fold_terminators(func);
-        let cfg = Cfg::new(func);
-        round |= remove_unreachable(func, &cfg);
-        round |= redundant_params(func);
-        round |= forward_empty(func);
+        let flow = analyses.control_flow(func);
+        round |= remove_unreachable(func, &flow.cfg);
+        round |= redundant_params(func, &flow.cfg);
+        round |= forward_empty(func, &flow.cfg);
         round |= diamonds(func);
-        round |= merge_chains(func);
+        let flow = analyses.control_flow(func);
+        round |= merge_chains(func, &flow.cfg);
         changed |= round;
         if !round {
             break;
@@ -116,8 +118,7 @@ fn drop_params(func: &mut Function, block: Block, keep: &[bool], cfg: &Cfg) {
 }
 
 /// Removes parameters that always get one value, or the same values as another parameter.
-fn redundant_params(func: &mut Function) -> bool {
-    let cfg = Cfg::new(func);
+fn redundant_params(func: &mut Function, cfg: &Cfg) -> bool {
     let mut subst = Subst::new();
     let mut dropped: SecondaryMap<Block, Vec<bool>> = SecondaryMap::new();
     // Until nothing changes: replacing one parameter may make others redundant.
@@ -173,7 +174,7 @@ fn redundant_params(func: &mut Function) -> bool {
     for &block in cfg.rpo() {
         if !dropped[block].is_empty() {
             let keep: Vec<bool> = dropped[block].iter().map(|d| !d).collect();
-            drop_params(func, block, &keep, &cfg);
+            drop_params(func, block, &keep, cfg);
         }
     }
     subst.apply(func);
@@ -186,12 +187,11 @@ const MAX_SKIPS: usize = 64;
 /// Keeps a loop separate from the loop that it begins with, where there are convergent operations.
 /// The work-items that leave the inner loop wait for each other after it; in one loop some would be
 /// at a barrier while others are back at its beginning.
-fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge>>) {
+fn keep_nested_loops(func: &Function, cfg: &Cfg, skip: &mut SecondaryMap<Block, Option<Edge>>) {
     let mut insts = func.layout_insts();
     if !insts.any(|&inst| func.insts[inst].op.effect() == Effect::Convergent) {
         return;
     }
-    let cfg = Cfg::new(func);
     let place = |block| cfg.rpo_index(block);
     let is_header = |block| cfg.preds(block).iter().any(|&p| place(p) >= place(block));
     for &block in cfg.rpo() {
@@ -212,7 +212,7 @@ fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge
 }
 
 /// Redirects jumps to empty blocks to where those lead.
-fn forward_empty(func: &mut Function) -> bool {
+fn forward_empty(func: &mut Function, cfg: &Cfg) -> bool {
     let entry = func.entry();
     let uses = use_counts(func);
     // Blocks that may be skipped, and where they lead.
@@ -236,7 +236,7 @@ fn forward_empty(func: &mut Function) -> bool {
     if !any {
         return false;
     }
-    keep_nested_loops(func, &mut skip);
+    keep_nested_loops(func, cfg, &mut skip);
     let mut changed = false;
     for i in 0..func.layout.len() {
         let block = func.layout[i];
@@ -379,8 +379,7 @@ fn diamonds(func: &mut Function) -> bool {
 }
 
 /// Joins each block with its sole successor if it is the sole predecessor of that.
-fn merge_chains(func: &mut Function) -> bool {
-    let cfg = Cfg::new(func);
+fn merge_chains(func: &mut Function, cfg: &Cfg) -> bool {
     let entry = func.entry();
     let mut subst = Subst::new();
     let mut gone = vec![false; func.blocks.len()];

@@ -8,6 +8,7 @@
 
 use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::Cfg;
+use crate::analysis::control_flow::Analyses;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::Function;
 use crate::ir::op::Op;
@@ -52,7 +53,7 @@ struct Copy {
 }
 
 /// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, analyses: &mut Analyses) -> bool {
     let Some(entry) = func.entry() else {
         return false;
     };
@@ -64,9 +65,10 @@ pub fn run(func: &mut Function) -> bool {
     if !has_alloca || func.structure.is_some() || func.keeps_unwritten {
         return false;
     }
-    let cfg = Cfg::new(func);
-    let mut addresses = Addresses::new(func, &cfg, true);
-    let Some((cuts, work)) = plan(func, &cfg, &mut addresses) else {
+    let flow = analyses.control_flow(func);
+    let cfg = &flow.cfg;
+    let mut addresses = Addresses::new(func, cfg, true);
+    let Some((cuts, work)) = plan(func, cfg, &mut addresses) else {
         return false;
     };
     if !work {

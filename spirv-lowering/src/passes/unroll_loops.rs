@@ -10,7 +10,7 @@
 
 use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::{remove_unreachable, Cfg};
-use crate::analysis::dom::DomTree;
+use crate::analysis::control_flow::{Analyses, ControlFlow};
 use crate::analysis::loops::{Loop, LoopForest, LoopId};
 use crate::edit::repair_ssa;
 use crate::ir::compact::{compact, CopyMap};
@@ -40,18 +40,20 @@ pub fn run(func: &mut Function) -> bool {
         return false;
     }
     let mut changed = false;
+    let mut analyses = Analyses::default();
     // Outer loops first: their copies are loops with one more constant.
     for _ in 0..MAX_DEPTH {
-        let loops = choose(func);
+        let flow = analyses.control_flow(func);
+        let loops = choose(func, &flow);
         if loops.is_empty() {
             break;
         }
         for (lp, trips) in &loops {
             unroll(func, lp, *trips);
         }
-        simplify_cfg::run(func);
-        const_fold::run(func);
-        simplify_cfg::run(func);
+        simplify_cfg::run(func, &mut analyses);
+        const_fold::run(func, &mut analyses);
+        simplify_cfg::run(func, &mut analyses);
         changed = true;
     }
     if changed {
@@ -66,14 +68,13 @@ fn is_array(func: &Function, inst: Inst) -> bool {
 }
 
 /// Returns the outermost of the loops to unroll, each with its trip count.
-fn choose(func: &mut Function) -> Vec<(Loop, usize)> {
-    let cfg = Cfg::new(func);
-    remove_unreachable(func, &cfg);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+fn choose(func: &mut Function, flow: &ControlFlow) -> Vec<(Loop, usize)> {
+    let (cfg, forest) = (&flow.cfg, flow.loops());
+    remove_unreachable(func, cfg);
     if forest.loops.is_empty() || !forest.is_reducible() {
         return Vec::new();
     }
-    let addresses = Addresses::with_variable_offsets(func, &cfg);
+    let addresses = Addresses::with_variable_offsets(func, cfg);
     let mut indices: Vec<Vec<Value>> = vec![Vec::new(); addresses.allocas.len()];
     for &(array, value) in &addresses.variable {
         indices[array].push(value);
@@ -83,20 +84,20 @@ fn choose(func: &mut Function) -> Vec<(Loop, usize)> {
         !indices[array].is_empty() && !addresses.rejected[array] && is_array(func, inst)
     };
     let candidates: Vec<usize> = (0..indices.len()).filter(is_candidate).collect();
-    let mut run = Run::new(func, &cfg, &forest, &addresses);
+    let mut run = Run::new(func, cfg, forest, &addresses);
     let (mut arrays, mut selected) = (FxHashSet::default(), FxHashSet::default());
     let mut best = Vec::new();
     for array in candidates.into_iter().take(MAX_ARRAYS) {
-        let loops = loops_of(func, &cfg, &forest, &indices[array]);
+        let loops = loops_of(func, cfg, forest, &indices[array]);
         let mut with_array = arrays.clone();
         with_array.insert(array);
         // How often they run may depend on the loops around them.
         let with_outer = (loops.iter())
-            .flat_map(|&id| around(&forest, Some(id)))
+            .flat_map(|&id| around(forest, Some(id)))
             .collect();
         for loops in [&loops, &with_outer] {
             let with_loops: FxHashSet<LoopId> = selected.union(loops).copied().collect();
-            if !loops.iter().all(|&id| may_unroll(func, &forest, loops, id)) {
+            if !loops.iter().all(|&id| may_unroll(func, forest, loops, id)) {
                 break;
             }
             if let Some(outermost) = run.function(&with_array, &with_loops) {

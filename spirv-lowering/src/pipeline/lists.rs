@@ -8,6 +8,7 @@
 use super::lowering::Lowering;
 use super::pass::{Pass, Step};
 use crate::analysis::arg_access;
+use crate::analysis::control_flow::Analyses;
 use crate::error::{LowerError, Result};
 use crate::interface::{Arg, ArgKind, KernelInterface};
 use crate::ir::compact::compact;
@@ -47,7 +48,7 @@ pub static SHARED: &[Step] = &[
         let unrolled = unroll_loops::run(func);
         if unrolled {
             // The loops may have read tables.
-            const_fold::run(func);
+            const_fold::run(func, &mut Analyses::default());
             fold_constant_loads::run(func, &l.program.globals)?;
         }
         Ok(unrolled)

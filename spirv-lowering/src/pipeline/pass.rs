@@ -2,6 +2,7 @@
 //! times, verifies and dumps it, and can skip it by name or by number.
 
 use super::lowering::Lowering;
+use crate::analysis::control_flow::Analyses;
 use crate::error::{LowerError, Result};
 use crate::ir::function::Function;
 use crate::ir::verify::rules::Rule;
@@ -43,6 +44,8 @@ pub struct Runner<'o, 'a> {
     verify: bool,
     /// The progress of the current function.
     progress: Progress,
+    /// The analyses that passes of the clean-up share.
+    analyses: Analyses,
 }
 
 /// The progress of a function through the passes.
@@ -61,6 +64,7 @@ impl<'o, 'a> Runner<'o, 'a> {
             verify: options.verify || cfg!(debug_assertions),
             options,
             progress: Progress::default(),
+            analyses: Analyses::default(),
         }
     }
 
@@ -133,7 +137,7 @@ impl<'o, 'a> Runner<'o, 'a> {
             if !self.options.admits(name, false) {
                 return Ok(false);
             }
-            let changed = self.time(name, |_| run(func));
+            let changed = self.time(name, |this| run(func, &mut this.analyses));
             self.after(name, func)?;
             Ok(changed)
         })?;

@@ -7,6 +7,7 @@
 //! original defines them.
 
 use super::generate::Case;
+use spirv_lowering::analysis::control_flow::Analyses;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{
     self, run_lowered, Lowered, Memory, NdRange, Options as RunOptions, Record,
@@ -337,21 +338,23 @@ fn fingerprint(func: &Function) -> u64 {
     hasher.finish()
 }
 
-type OnFunction = fn(&mut Function) -> bool;
+type OnFunction = fn(&mut Function, &mut Analyses) -> bool;
 
 /// The passes on functions of kernel IR, besides those of the clean-up.
 const ALONE: [(&str, OnFunction); 5] = [
-    ("clean", passes::clean),
-    ("separate_loops", |f| {
+    ("clean", |f, _| passes::clean(f)),
+    ("separate_loops", |f, _| {
         passes::clean(f);
         passes::separate_loops::run(f)
     }),
-    ("unroll_loops", |f| {
+    ("unroll_loops", |f, _| {
         passes::clean(f);
         passes::unroll_loops::run(f)
     }),
-    ("expand_memcopy", |f| passes::expand_memcopy::run(f).is_ok()),
-    ("structurize", |f| {
+    ("expand_memcopy", |f, _| {
+        passes::expand_memcopy::run(f).is_ok()
+    }),
+    ("structurize", |f, _| {
         passes::clean(f);
         passes::structurize::run(f).is_ok()
     }),
@@ -361,7 +364,7 @@ fn on_module(case: &Case, pass: OnFunction) -> Module {
     let mut module = case.module.clone();
     for (_, func) in module.functions.iter_mut() {
         if !func.layout.is_empty() {
-            pass(func);
+            pass(func, &mut Analyses::default());
         }
     }
     module

@@ -10,6 +10,7 @@
 mod launch;
 
 use spirv_lowering::analysis::arg_access;
+use spirv_lowering::analysis::control_flow::Analyses;
 use spirv_lowering::analysis::waits::Looking;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::KernelInterface;
@@ -26,7 +27,7 @@ use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
 use spirv_lowering::passes::quirks::opaque_zeros::Zeros;
 use spirv_lowering::passes::quirks::unsigned_compares::Compares;
-use spirv_lowering::passes::{self, CLEAN_UP};
+use spirv_lowering::passes::{self, CleanUp, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
 use spirv_lowering::pipeline::pass::Step;
 use spirv_lowering::target::{subgroup, Quirks, Target};
@@ -36,6 +37,8 @@ use std::path::{Path, PathBuf};
 enum Pass {
     /// To every function with a body.
     Function(fn(&mut Function) -> bool),
+    /// The same, of the clean-up.
+    CleanUp(&'static CleanUp),
     /// The same, and it may fail.
     Try(fn(&mut Function) -> Result<(), LowerError>),
     /// To the module, given the function of its first kernel (or fn0).
@@ -72,18 +75,10 @@ fn passes(folder: &str) -> Option<Pass> {
     Some(match folder {
         "round_trip" => Pass::Function(|_| false),
         "clean" => Pass::Function(passes::clean),
-        "const_fold" => Pass::Function(passes::const_fold::run),
         "contract" => Pass::Function(|f| passes::contract::run(f, &Target::full())),
-        "cse" => Pass::Function(passes::cse::run),
-        "dce" => Pass::Function(passes::dce::run),
-        "narrow_uses" => Pass::Function(passes::narrow_uses::run),
-        "narrow_params" => Pass::Function(passes::narrow_params::run),
-        "mem2reg" => Pass::Function(passes::mem2reg::run),
         "release_locks" => Pass::Function(|f| passes::release_locks::run(f, &Looking::default())),
         "separate_loops" => Pass::Function(passes::separate_loops::run),
-        "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "split_sub_groups" => Pass::Try(|f| passes::split_sub_groups::run(f, 8).map(|_| ())),
-        "sroa" => Pass::Function(passes::sroa::run),
         "unroll_loops" => Pass::Function(passes::unroll_loops::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
@@ -263,7 +258,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "share_calls" => Pass::Module(|module, func| share(module, func, usize::MAX)),
         "carry" => Pass::Module(|module, func| share(module, func, 0)),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
-        _ => return None,
+        _ => Pass::CleanUp(CLEAN_UP.iter().find(|pass| pass.name == folder)?),
     })
 }
 
@@ -526,6 +521,13 @@ fn run(folder: &str, path: &Path, runs: &mut usize) -> Result<String, String> {
             for (_, func) in module.functions.iter_mut() {
                 if !func.layout.is_empty() {
                     pass(func);
+                }
+            }
+        }
+        Pass::CleanUp(pass) => {
+            for (_, func) in module.functions.iter_mut() {
+                if !func.layout.is_empty() {
+                    (pass.run)(func, &mut Analyses::default());
                 }
             }
         }

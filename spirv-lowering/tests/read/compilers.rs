@@ -66,7 +66,7 @@ fn stored(text: &str) -> Vec<u64> {
     let mut module = read(text);
     let id = module.kernels[0].func;
     let func = &mut module.functions[id];
-    while spirv_lowering::passes::const_fold::run(func) {}
+    while spirv_lowering::passes::const_fold::run(func, &mut Default::default()) {}
     let entry = func.entry().expect("an entry");
     let insts = func.blocks[entry].insts.iter().map(|&i| &func.insts[i]);
     let stores = insts.filter(|data| matches!(data.op, Op::Store { .. }));

@@ -4,9 +4,7 @@
 use super::access::{accessed, align_of, is_access};
 use super::{Class, Lower, Name};
 use crate::analysis::alignment::Alignments;
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::loops::LoopForest;
+use crate::analysis::control_flow::ControlFlow;
 use crate::error::Result;
 use crate::ir::entity::{Entity, GlobalId, Value};
 use crate::ir::function::{InstData, Storage};
@@ -134,8 +132,8 @@ impl Lower<'_> {
             self.classes.push(Class::default());
         }
         let mut named: FxHashMap<GlobalId, Value> = FxHashMap::default();
-        let cfg = Cfg::new(self.func);
-        let loops = LoopForest::new(&cfg, &DomTree::new(&cfg));
+        let flow = ControlFlow::new(self.func);
+        let loops = flow.loops();
         for block in self.func.layout.clone() {
             let depth = loops.depth(block);
             for k in 0..self.func.blocks[block].insts.len() {

@@ -11,7 +11,7 @@ mod int;
 
 use compare::{invert, invert_float};
 
-use crate::analysis::cfg::Cfg;
+use crate::analysis::control_flow::Analyses;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::fold::fold;
 use crate::ir::function::{FpFlags, Function, Terminator, Values};
@@ -25,11 +25,11 @@ use smallvec::SmallVec;
 const MAX_STEPS: usize = 12;
 
 /// Runs the pass. Returns true if the function changed.
-pub fn run(func: &mut Function) -> bool {
+pub fn run(func: &mut Function, analyses: &mut Analyses) -> bool {
     let Some(entry) = func.entry() else {
         return false;
     };
-    let cfg = Cfg::new(func);
+    let flow = analyses.control_flow(func);
     let mut this = Folder {
         func,
         subst: Subst::new(),
@@ -49,7 +49,7 @@ pub fn run(func: &mut Function) -> bool {
     }
     this.changed = this.head.len() != lead;
     this.func.blocks[entry].insts = insts[lead..].to_vec();
-    for &block in cfg.rpo() {
+    for &block in flow.cfg.rpo() {
         let insts = std::mem::take(&mut this.func.blocks[block].insts);
         this.out = Vec::with_capacity(insts.len());
         for inst in insts {

@@ -14,9 +14,7 @@
 //! chosen, passed to block parameters or stored are made opaque, too, and so is what is converted to a float and computed from
 //! induction variables and the contents of private arrays alone.
 
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::loops::LoopForest;
+use crate::analysis::control_flow::ControlFlow;
 use crate::edit::opaque::{opaque, opaque_const, opaque_zero};
 use crate::edit::rewrite::{rewrite, InstEdit, Rewriter};
 use crate::error::Result;
@@ -195,8 +193,8 @@ fn conversions(func: &Function) -> FxHashSet<Inst> {
 /// Returns the values that are computed from induction variables, constants and the contents of private arrays alone, without the
 /// constants.
 fn predictable(func: &Function) -> FxHashSet<Value> {
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let flow = ControlFlow::new(func);
+    let forest = flow.loops();
     let mut passed: FxHashMap<Value, SmallVec<[Value; 4]>> = FxHashMap::default();
     for &block in &func.layout {
         for edge in func.blocks[block].term.targets() {

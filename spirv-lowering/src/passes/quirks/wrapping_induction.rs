@@ -4,10 +4,9 @@
 //! Small steps stay as they are: such variables wrap around only after so many iterations that no program relies on it, and their
 //! loops are worth unrolling and strength reduction.
 
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
+use crate::analysis::control_flow::ControlFlow;
 use crate::analysis::iterations;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::loops::Loop;
 use crate::edit::opaque::{opaque_const, opaque_zero};
 use crate::edit::rewrite::{rewrite, InstEdit};
 use crate::error::Result;
@@ -32,10 +31,9 @@ pub(super) fn make_steps_opaque(
     func: &mut Function,
     is_one: impl Fn(&Function, &Loop, &InductionStep) -> bool,
 ) -> Result<bool> {
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let flow = ControlFlow::new(func);
     let mut steps: FxHashSet<Inst> = FxHashSet::default();
-    for lp in forest.loops.values() {
+    for lp in flow.loops().loops.values() {
         let of_loop = stepped(func, lp).filter(|step| is_one(func, lp, step));
         steps.extend(of_loop.map(|step| step.inst));
     }

@@ -7,9 +7,7 @@
 
 use super::choose::{Form, Graph};
 use super::{addressed, by_value, spaces, Limits, WithCallees};
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::loops::LoopForest;
+use crate::analysis::control_flow::ControlFlow;
 use crate::analysis::waits::{self, Looking};
 use crate::error::Result;
 use crate::ir::compact::compact;
@@ -71,10 +69,9 @@ fn polling(kernel: Option<&Function>, looking: &Looking) -> Vec<FuncId> {
     let Some(func) = kernel else {
         return Vec::new();
     };
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-    let loops = waits::waiting_loops(func, &cfg, &forest, looking);
-    let blocks = loops.iter().flat_map(|&id| &forest.loops[id].blocks);
+    let flow = ControlFlow::new(func);
+    let loops = waits::waiting_loops(func, &flow, looking);
+    let blocks = loops.iter().flat_map(|&id| &flow.loops().loops[id].blocks);
     let insts = blocks.flat_map(|&block| &func.blocks[block].insts);
     let calls = insts.filter_map(|&inst| match func.insts[inst].op {
         Op::Call(id) if looking.contains(&id) => Some(id),

@@ -1,8 +1,6 @@
 //! Step 2: makes loops canonical, inner ones first.
 
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::loops::LoopForest;
+use crate::analysis::control_flow::ControlFlow;
 use crate::edit::flow::Edit;
 use crate::error::Result;
 use crate::ir::entity::{Block, Entity, SecondaryMap};
@@ -37,9 +35,8 @@ pub(super) struct Loops {
 
 impl Loops {
     pub(super) fn find(edit: &Edit) -> Self {
-        let cfg = Cfg::new(edit.func);
-        let dom = DomTree::new(&cfg);
-        let forest = LoopForest::new(&cfg, &dom);
+        let flow = ControlFlow::new(edit.func);
+        let forest = flow.loops();
         let mut this = Self {
             all: Vec::new(),
             of: SecondaryMap::new(),
@@ -62,7 +59,7 @@ impl Loops {
                 this.all[parent].children.push(id.index());
             }
         }
-        for (i, &block) in cfg.rpo().iter().enumerate() {
+        for (i, &block) in flow.cfg.rpo().iter().enumerate() {
             this.rpo[block] = i as u32;
             let of = forest.innermost(block).map(|l| l.index());
             this.assign(block, of);

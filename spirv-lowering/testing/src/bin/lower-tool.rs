@@ -84,7 +84,7 @@ fn arguments() -> Res<Args> {
 /// Runs a clean-up pass, or one that needs only the function and the target.
 fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
     if let Some(pass) = passes::CLEAN_UP.iter().find(|pass| pass.name == name) {
-        (pass.run)(func);
+        (pass.run)(func, &mut Default::default());
         return Ok(());
     }
     match name {
