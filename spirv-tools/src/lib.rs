@@ -21,7 +21,25 @@ pub fn validate_with_scalar_blocks(environment: TargetEnv, words: &[u32]) -> Res
     check(environment, words, true)
 }
 
+extern "C" {
+    /// Sets whether diagnostics name values as the module does.
+    #[link_name = "spvValidatorOptionsSetFriendlyNames"]
+    fn validator_options_set_friendly_names(options: *mut val::ValidatorOptions, value: bool);
+}
+
 fn check(environment: TargetEnv, words: &[u32], scalar_blocks: bool) -> Result<(), String> {
+    // The validator makes the names whether or not something is wrong, in time quadratic in how many
+    // values have the same one.
+    check_with(environment, words, scalar_blocks, false)
+        .or_else(|_| check_with(environment, words, scalar_blocks, true))
+}
+
+fn check_with(
+    environment: TargetEnv,
+    words: &[u32],
+    scalar_blocks: bool,
+    names: bool,
+) -> Result<(), String> {
     let context = Context::new(environment)?;
     let mut diagnostic = CallDiagnostic::nothing();
     let binary = Binary {
@@ -33,6 +51,7 @@ fn check(environment: TargetEnv, words: &[u32], scalar_blocks: bool) -> Result<(
     let result = unsafe {
         let options = val::validator_options_create();
         val::validator_options_set_scalar_block_layout(options, scalar_blocks);
+        validator_options_set_friendly_names(options, names);
         let context = context.0.as_ptr();
         let result = val::validate_with_options(context, options, &binary, &mut diagnostic.0);
         val::validator_options_destroy(options);
@@ -161,6 +180,12 @@ mod tests {
             validate_with_scalar_blocks(TargetEnv::Vulkan_1_2, &words),
             Err(error)
         );
+        let named = SHADER
+            .replace("%void =", "OpName %main \"begin\"\n%void =")
+            .replace("OpReturn\n", "OpReturnValue %main\n");
+        let words = assemble(TargetEnv::Vulkan_1_2, &named).unwrap();
+        let error = validate(TargetEnv::Vulkan_1_2, &words).unwrap_err();
+        assert!(error.contains("[%begin]"), "{error}");
         assert!(validate(TargetEnv::Vulkan_1_2, &[]).is_err());
     }
 }
