@@ -598,21 +598,6 @@ impl ProgramGlobals {
     }
 }
 
-/// Encodes printf sites.
-pub fn printf_sites_to_bytes(sites: &[PrintfSite]) -> Vec<u8> {
-    let mut w = Writer::new(b"PuPS");
-    write_sites(&mut w, sites);
-    w.0
-}
-
-/// Decodes printf sites.
-pub fn printf_sites_from_bytes(bytes: &[u8]) -> Decoded<Vec<PrintfSite>> {
-    let mut r = Reader::new(bytes, b"PuPS")?;
-    let sites = read_sites(&mut r)?;
-    r.end()?;
-    Ok(sites)
-}
-
 impl Lowered {
     const MAGIC: &'static [u8; 4] = b"PuLo";
     /// Encodes the kernel.
@@ -761,8 +746,6 @@ mod tests {
             &KernelInterface::from_bytes(&interface.to_bytes()).unwrap(),
             interface
         );
-        let sites = printf_sites_to_bytes(&lowered.printfs);
-        assert_eq!(printf_sites_from_bytes(&sites).unwrap(), lowered.printfs);
         let globals = ProgramGlobals {
             data: vec![7; 40],
             relocations: vec![Relocation {

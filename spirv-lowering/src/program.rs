@@ -13,7 +13,7 @@ use crate::interface::{
     AddressQualifier, Arg, ArgKind, ImageArg, KernelAttributes, ProgramGlobals,
 };
 use crate::ir::function::{Function, Linkage};
-use crate::ir::module::{Module, ParamKind, PrintfSite};
+use crate::ir::module::{Module, ParamKind};
 use crate::ir::op::Op;
 use crate::library::BuiltinLibrary;
 use crate::link;
@@ -172,11 +172,6 @@ impl Program {
     /// Returns the program-scope variables and constants: one buffer of a program and device.
     pub fn globals(&self) -> Result<ProgramGlobals> {
         pipeline::program_globals(&self.module)
-    }
-
-    /// Returns all printf sites, by the index in printf records.
-    pub fn printf_sites(&self) -> &[PrintfSite] {
-        &self.module.printfs
     }
 
     /// Lowers a kernel to Vulkan SPIR-V.

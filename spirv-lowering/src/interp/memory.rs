@@ -231,11 +231,6 @@ impl Memory {
         self.regions.iter().find(|r| r.base == base)
     }
 
-    /// Returns the region that begins at an address, mutable.
-    pub fn region_mut(&mut self, base: u64) -> Option<&mut Region> {
-        self.regions.iter_mut().find(|r| r.base == base)
-    }
-
     /// Removes all regions but the first `count`.
     pub(super) fn truncate(&mut self, count: usize) {
         self.regions.truncate(count);

@@ -19,7 +19,7 @@ use ops::check;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::error::LowerError;
-use crate::ir::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
+use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Edge, Function, Linkage, Merge, Terminator, ValueDef};
 use crate::ir::module::Module;
 use crate::ir::op::Op;
@@ -90,19 +90,6 @@ pub fn verify_module(module: &Module) -> Result<(), VerifyErrors> {
         );
     }
     finish(errors)
-}
-
-/// Checks one function of a module.
-pub fn verify_function(module: &Module, id: FuncId) -> Result<(), VerifyErrors> {
-    match module.functions.get(id) {
-        Some(func) => finish(verify(Some(module), func)),
-        None => finish(vec![format!("missing {id}")]),
-    }
-}
-
-/// Checks a function against a module that need not contain it.
-pub fn verify_in(module: &Module, func: &Function) -> Result<(), VerifyErrors> {
-    finish(verify(Some(module), func))
 }
 
 /// Checks a function alone, without references to functions, globals and printf sites.
