@@ -351,8 +351,8 @@ static DRIVERS: &[Row] = &[
         name: "mixed-quotients",
         drivers: NVIDIA,
         only: None,
-        what: "`x = n % (x + 1) * 31 + 32` gives, with 64 bits and done twice, what it gives once. Results of 64-bit divisions become \
-               opaque (`opaque_quotients`).",
+        what: "`x = n % (x + 1) * 31 + 32` gives, with 64 bits and done twice, what it gives once; in some kernels `x % y` is wrong \
+               alone. Such numbers are divided by other operations (`lower_division`).",
         test: "tests/programs/kept/remainders.cl",
         fails_on: "H200, NVIDIA 580.159",
         again: "2027-05",

@@ -87,8 +87,8 @@ pub struct Quirks {
     /// The bit count of an 8- or 16-bit value includes the bits of its sign extension
     /// ([`narrow_bit_counts`](crate::passes::quirks::narrow_bit_counts)).
     pub narrow_bit_counts: bool,
-    /// A product of the result of a 64-bit division is taken for that of another
-    /// ([`opaque_quotients`](crate::passes::quirks::opaque_quotients)).
+    /// A 64-bit division has a wrong result, or a product of its result is taken for that of another
+    /// ([`lower_division`](crate::passes::lower_division)).
     pub mixed_quotients: bool,
     /// A loop whose trip count is a minimum or maximum of 8- or 16-bit integers loses iterations
     /// ([`narrow_extremes`](crate::passes::quirks::narrow_extremes)).

@@ -16,6 +16,7 @@ pub mod lower_atomic;
 pub mod lower_builtin_vars;
 pub mod lower_builtins;
 pub mod lower_convert;
+pub mod lower_division;
 pub mod lower_dot;
 pub mod lower_generic_ptr;
 pub mod lower_globals;

@@ -167,6 +167,12 @@ pub static VULKAN: &[Step] = &[
         legalize::run(func)?;
         Ok(true)
     }),
+    only_if(
+        needed("lower_division", &[], |func, l| {
+            lower_division::run(func, !l.target.int64)
+        }),
+        |_, l| !l.target.int64 || l.target.quirks.mixed_quotients,
+    ),
     CleanUp,
     optional("contract", |func, l| {
         Ok(contract::run(func, l.target) && dce::run(func))
@@ -211,10 +217,6 @@ pub static VULKAN: &[Step] = &[
             Ok(true)
         }),
         |_, l| l.target.quirks.misrounded_doubles,
-    ),
-    only_if(
-        optional("opaque_quotients", |func, _| opaque_quotients::run(func)),
-        |_, l| l.target.quirks.mixed_quotients,
     ),
     only_if(
         optional("opaque_zeros", |func, l| {

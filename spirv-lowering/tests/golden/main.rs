@@ -82,7 +82,8 @@ fn passes(folder: &str) -> Option<Pass> {
         "unroll_loops" => Pass::Function(passes::unroll_loops::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
-        "opaque_quotients" => Pass::Try(|f| passes::quirks::opaque_quotients::run(f).map(|_| ())),
+        "lower_division" => Pass::Try(|f| passes::lower_division::run(f, false).map(|_| ())),
+        "lower_division_all" => Pass::Try(|f| passes::lower_division::run(f, true).map(|_| ())),
         "narrow_extremes" => Pass::Try(passes::quirks::narrow_extremes::run),
         "absolute_differences" => {
             Pass::Try(|f| passes::quirks::absolute_differences::run(f).map(|_| ()))

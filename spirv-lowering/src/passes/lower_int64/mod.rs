@@ -1,17 +1,15 @@
 //! Lowers 64-bit integers and pointers to pairs of 32-bit integers, for targets without the former.
 //!
-//! Runs when memory of the work-group and of the work-item is arrays, and the only pointers left
-//! are device addresses. Every value of 64 bits becomes two, the low half first, block parameters
+//! Runs when divisions of such integers are other operations (`lower_division`), memory of the work-group and of the work-item is
+//! arrays, and the only pointers left are device addresses. Every value of 64 bits becomes two, the low half first, block parameters
 //! and arguments of edges included. An access gets its address by [`Op::Join`], which the
 //! emitter makes a vector of two words. Doubles stay what they are. An access to memory of 64-bit values becomes one of twice
 //! as many words.
 //!
 //! - `pair`: arithmetic, comparisons, shifts.
-//! - `divide`: quotient and remainder, by a loop of 32 steps unless both operands fit in a word.
 //! - `convert`: from and to floats.
 
 mod convert;
-mod divide;
 mod pair;
 
 use crate::analysis::cfg::Cfg;
@@ -23,7 +21,6 @@ use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
 use crate::ir::types::{Space, Type};
 use crate::passes::structurize::switches;
-use divide::Division;
 use pair::Pair;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -43,7 +40,7 @@ pub fn run(func: &mut Function) -> Result<()> {
         func,
         |r, inst| lower.borrow_mut().inst(r, inst),
         |_, term| {
-            lower.borrow_mut().terminator(term);
+            lower.borrow().terminator(term);
             Ok(())
         },
     )
@@ -76,8 +73,6 @@ struct Lower {
     pairs: FxHashMap<Value, Pair>,
     /// The lanes of an element of each array that had 64-bit elements.
     lanes: FxHashMap<Var, u32>,
-    /// The divisions of the block so far.
-    divisions: FxHashMap<Division, (Pair, Pair)>,
 }
 
 impl Lower {
@@ -113,9 +108,8 @@ impl Lower {
         Ok((self.arg(data, 0)?, self.arg(data, 1)?))
     }
 
-    /// Makes arguments of edges pairs, and forgets the divisions of the block.
-    fn terminator(&mut self, term: &mut Terminator) {
-        self.divisions.clear();
+    /// Makes arguments of edges pairs.
+    fn terminator(&self, term: &mut Terminator) {
         for edge in term.targets_mut() {
             let mut args = Values::new();
             for &arg in &edge.args {
@@ -247,10 +241,6 @@ impl Lower {
                 let (a, b) = self.both(data)?;
                 pair::extreme(r, data.op, a, b)
             }
-            Op::UDiv | Op::URem | Op::SDiv | Op::SRem => {
-                let (a, b) = self.both(data)?;
-                self.divide(r, data.op, a, b)
-            }
             Op::Select => {
                 let &[cond, ..] = data.args.as_slice() else {
                     return Ok(None);
@@ -271,23 +261,6 @@ impl Lower {
             }
             _ => return Ok(None),
         }))
-    }
-
-    fn divide(&mut self, r: &mut Rewriter, op: Op, a: Pair, b: Pair) -> Pair {
-        let signed = matches!(op, Op::SDiv | Op::SRem);
-        let key = Division { signed, a, b };
-        let (quotient, remainder) = match self.divisions.get(&key) {
-            Some(&known) => known,
-            None => {
-                let both = divide::divide(r, signed, a, b);
-                self.divisions.insert(key, both);
-                both
-            }
-        };
-        match op {
-            Op::UDiv | Op::SDiv => quotient,
-            _ => remainder,
-        }
     }
 
     /// Makes pairs of words the values of results.
