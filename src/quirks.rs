@@ -42,6 +42,7 @@ pub enum Quirk {
     NarrowBitCounts,
     NarrowExtremes,
     MixedQuotients,
+    FoldedBits,
     OverwrittenValues,
     HalfOverflow,
     ForgottenHalves,
@@ -354,6 +355,17 @@ static DRIVERS: &[Row] = &[
         what: "`x = n % (x + 1) * 31 + 32` gives, with 64 bits and done twice, what it gives once; in some kernels `x % y` is wrong \
                alone. Such numbers are divided by other operations (`lower_division`).",
         test: "tests/programs/kept/remainders.cl",
+        fails_on: "H200, NVIDIA 580.159",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::FoldedBits,
+        name: "folded-bits",
+        drivers: NVIDIA,
+        only: None,
+        what: "`rotate((ushort)x, 8)` is anything, `~x` of a loop is done once if an even number of times, and `(x & 1) * 20` of 64 bits \
+               is 20 in kernels that have `x % 3` too. They become other operations (`opaque_operands`).",
+        test: "tests/programs/kept/swapped_bytes.cl",
         fails_on: "H200, NVIDIA 580.159",
         again: "2027-05",
     },

@@ -90,6 +90,9 @@ pub struct Quirks {
     /// A 64-bit division has a wrong result, or a product of its result is taken for that of another
     /// ([`lower_division`](crate::passes::lower_division)).
     pub mixed_quotients: bool,
+    /// Bytes that are swapped, complements that are repeated and single bits that are factors are wrong
+    /// ([`opaque_operands`](crate::passes::quirks::opaque_operands)).
+    pub folded_bits: bool,
     /// A loop whose trip count is a minimum or maximum of 8- or 16-bit integers loses iterations
     /// ([`narrow_extremes`](crate::passes::quirks::narrow_extremes)).
     pub narrow_extremes: bool,

@@ -219,6 +219,10 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.misrounded_doubles,
     ),
     only_if(
+        optional("opaque_operands", |func, _| opaque_operands::run(func)),
+        |_, l| l.target.quirks.folded_bits,
+    ),
+    only_if(
         optional("opaque_zeros", |func, l| {
             let all = l.target.quirks.constant_zeros;
             opaque_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })

@@ -98,6 +98,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                     narrow_bit_counts: true,
                     mixed_quotients: true,
                     narrow_extremes: true,
+                    folded_bits: true,
                     wrapping_induction: true,
                     chosen_signs: true,
                     half_overflow: true,

@@ -180,6 +180,7 @@ pub fn of(
             chosen_signs: quirks.has(Quirk::ChosenSigns),
             narrow_bit_counts: quirks.has(Quirk::NarrowBitCounts),
             mixed_quotients: quirks.has(Quirk::MixedQuotients),
+            folded_bits: quirks.has(Quirk::FoldedBits),
             narrow_extremes: quirks.has(Quirk::NarrowExtremes),
             half_overflow: quirks.has(Quirk::HalfOverflow),
             forgotten_halves: quirks.has(Quirk::ForgottenHalves),
