@@ -91,6 +91,7 @@ extern "C" {
     fn setrlimit(resource: c_int, limits: *const [c_ulong; 2]) -> c_int;
     fn setsid() -> c_int;
     fn signal(number: c_int, handler: usize) -> usize;
+    fn sigprocmask(how: c_int, set: *const [c_ulong; 16], old: *mut [c_ulong; 16]) -> c_int;
     fn strncmp(a: *const c_char, b: *const c_char, length: usize) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     fn unsetenv(name: *const c_char) -> c_int;
@@ -104,6 +105,7 @@ const SIGCHLD: c_int = 17;
 const SIGIO: c_int = 29;
 const SIG_DFL: usize = 0;
 const SIG_IGN: usize = 1;
+const SIG_SETMASK: c_int = 2;
 const POLLIN: c_short = 1;
 const POLLHUP: c_short = 0x10;
 const F_GETFL: c_int = 3;
@@ -314,6 +316,8 @@ unsafe extern "C" fn serve(
         unsetenv(c"PUMICE_SERVER".as_ptr());
         unsetenv(c"LD_BIND_NOW".as_ptr());
         signal(SIGCHLD, SIG_IGN);
+        // A thread of the library, which may have started this, blocks all signals, with them the one that ends a job.
+        sigprocmask(SIG_SETMASK, &[0; 16], null_mut());
         // Whatever the application left open is not ours to keep open.
         if syscall(SYS_CLOSE_RANGE, 3 as c_uint, c_uint::MAX, 0 as c_uint) != 0 {
             (3..1024).for_each(|fd| shut(fd));

@@ -2,9 +2,14 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Starts a server of any program, which need not be a compiler.
+/// Starts a server of any program, which need not be a compiler, in a thread that blocks all
+/// signals, as those of the library do.
 fn shell() -> OwnedFd {
-    start(Path::new("/bin/sh")).unwrap()
+    let started = || start(Path::new("/bin/sh")).unwrap();
+    std::thread::scope(|scope| {
+        let thread = thread::spawn_scoped(scope, "test", started).unwrap();
+        thread.join().unwrap()
+    })
 }
 
 fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> JobEnd {
