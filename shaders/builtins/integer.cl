@@ -114,14 +114,14 @@ DOT(int, uchar, char, us)
 DOT(int, char, uchar, su)
 
 // The functions of cl_arm_integer_dot_product_*. Sums wrap around.
-#define ARM_DOT(result, byte, half_word, letters)                                                                      \
+#define ARM_DOT(result, byte, half_word)                                                                               \
     result OVERLOAD arm_dot(byte##_v4 a, byte##_v4 b)                                                                  \
     {                                                                                                                  \
-        return __pumice_dot_##letters(AS(uint, a), AS(uint, b));                                                       \
+        return dot(a, b);                                                                                              \
     }                                                                                                                  \
     result OVERLOAD arm_dot_acc(byte##_v4 a, byte##_v4 b, result acc)                                                  \
     {                                                                                                                  \
-        return (result)((uint)__pumice_dot_##letters(AS(uint, a), AS(uint, b)) + (uint)acc);                           \
+        return (result)((uint)dot(a, b) + (uint)acc);                                                                  \
     }                                                                                                                  \
     result OVERLOAD arm_dot_acc(half_word##_v2 a, half_word##_v2 b, result acc)                                        \
     {                                                                                                                  \
@@ -129,8 +129,8 @@ DOT(int, char, uchar, su)
     }                                                                                                                  \
     result OVERLOAD arm_dot_acc_sat(byte##_v4 a, byte##_v4 b, result acc)                                              \
     {                                                                                                                  \
-        return saturated_##letters(__pumice_dot_##letters(AS(uint, a), AS(uint, b)), acc);                             \
+        return dot_acc_sat(a, b, acc);                                                                                 \
     }
 
-ARM_DOT(uint, uchar, ushort, uu)
-ARM_DOT(int, char, short, ss)
+ARM_DOT(uint, uchar, ushort)
+ARM_DOT(int, char, short)
