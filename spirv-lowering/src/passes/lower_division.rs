@@ -8,7 +8,7 @@
 
 use crate::edit::rewrite::{rewrite_with_terms, InstEdit, Rewriter};
 use crate::error::Result;
-use crate::ir::entity::Value;
+use crate::ir::entity::{Block, Value};
 use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::{IntCond, Op, Rounding};
 use crate::ir::types::Type;
@@ -87,7 +87,7 @@ fn negate_if(r: &mut Rewriter, mask: Value, v: Value) -> Value {
     r.same(Op::ISub, [flipped, mask])
 }
 
-fn edge(block: crate::ir::entity::Block, args: [Value; 2]) -> Edge {
+fn edge(block: Block, args: [Value; 2]) -> Edge {
     Edge {
         block,
         args: args.into_iter().collect(),
