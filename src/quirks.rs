@@ -2,9 +2,9 @@
 //! place that depends on the vendor.
 //!
 //! A row of [`table`] is a fault or a peculiarity of some versions of a driver, or of the clang
-//! that generates code for processors. It feeds the [`Target`](spirv_lowering::target::Target) of
-//! the compiler, the [`Caps`](crate::backend::Caps), the back end and the code generator, each
-//! through [`Quirks::has`]. `PUMICE_QUIRKS` switches single rows on and off: `-NAME` for a driver
+//! that generates code for processors. Those that shape code go to the compiler as a set
+//! ([`Quirks::of_code`]); [`Caps`](crate::backend::Caps) and the back ends ask for theirs
+//! ([`Quirks::has`]). `PUMICE_QUIRKS` switches single rows on and off: `-NAME` for a driver
 //! that has it, `+NAME` for one that has not. docs/quirks.md is printed from the table, and
 //! `ci/quirks` shows for the rows of the devices at hand that their tests fail without them.
 //!
@@ -12,23 +12,18 @@
 
 mod compilers;
 
+use spirv_lowering::quirks::{CodeQuirk, CodeQuirks};
 use std::fmt::Write as _;
 
 /// The rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Quirk {
+    /// One that shapes the code of kernels, and is defined in the compiler.
+    Code(CodeQuirk),
     LoopResults,
-    MisroundedDoubles,
-    ConstantZeros,
-    ExtendedCompares,
-    DividedTripCounts,
-    FencesWait,
-    LongWords,
     HostAddresses,
     RowsAreVectors,
-    NegatedBounds,
-    WrappingInduction,
     RoundingMode,
     SerialPipelines,
     LateWakeUps,
@@ -36,20 +31,6 @@ pub enum Quirk {
     LongGroups,
     ShortChannels,
     IndependentSubgroups,
-    MergedBits,
-    AbsoluteDifferences,
-    MovedLoads,
-    NarrowBitCounts,
-    NarrowExtremes,
-    MixedQuotients,
-    FoldedBits,
-    OverwrittenValues,
-    HalfOverflow,
-    ForgottenHalves,
-    ForgottenRounding,
-    ChosenSigns,
-    FlushedFloats,
-    HalvesOfMasks,
     LostTruncations,
     CutAlignments,
     KnownSizes,
@@ -73,7 +54,6 @@ pub enum Quirk {
     GivesUp,
     ArgumentNames,
     UnsignedHints,
-    NanTexels,
     DebugInformation,
     RepeatedDecorations,
     MergeInstructions,
@@ -128,8 +108,6 @@ pub struct Driver {
 pub struct Row {
     /// The quirk.
     pub quirk: Quirk,
-    /// The name in `PUMICE_QUIRKS`.
-    pub name: &'static str,
     /// The drivers that have the quirk.
     pub drivers: &'static [Driver],
     /// A further condition on the processor, if any.
@@ -191,7 +169,6 @@ const NVIDIA_580: &str = "H200, NVIDIA 580.159";
 static DRIVERS: &[Row] = &[
     Row {
         quirk: Quirk::LoopResults,
-        name: "loop-results",
         drivers: OLD_LLVMPIPE,
         only: None,
         what: "Work-items that have left a loop run along with those of their vector that go on, and what the loop computes is computed \
@@ -202,8 +179,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::OverwrittenValues,
-        name: "overwritten-values",
+        quirk: Quirk::Code(CodeQuirk::OverwrittenValues),
         drivers: SWIFTSHADER,
         only: None,
         what: "What a loop computes is computed again for work-items that have left it, as long as others of their vector go on. What the \
@@ -213,8 +189,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::MisroundedDoubles,
-        name: "misrounded-doubles",
+        quirk: Quirk::Code(CodeQuirk::MisroundedDoubles),
         drivers: LLVMPIPE,
         only: Some(lacks_avx512),
         what: "Trunc and RoundEven of doubles go by way of single precision where the processor has no AVX-512. They are made of Floor \
@@ -224,8 +199,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::ConstantZeros,
-        name: "constant-zeros",
+        quirk: Quirk::Code(CodeQuirk::ConstantZeros),
         drivers: LLVMPIPE,
         only: None,
         what: "`x * 0` and `0 / x` are 0, `x + 0` is x, whatever x is: infinities, NaN and signs of zeros are lost. Constant zeros become \
@@ -235,8 +209,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::ExtendedCompares,
-        name: "extended-compares",
+        quirk: Quirk::Code(CodeQuirk::ExtendedCompares),
         drivers: OLD_NIR,
         only: None,
         what: "`(long)i < 5`, where the driver finds out that 5 is a constant and Pumice does not, is never true: it is compared in 32 bits \
@@ -247,8 +220,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::DividedTripCounts,
-        name: "divided-trip-counts",
+        quirk: Quirk::Code(CodeQuirk::DividedTripCounts),
         drivers: NIR,
         only: None,
         what: "A trip count is the distance to the limit divided by the step, where both are constants: one more or less where the \
@@ -259,8 +231,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::FencesWait,
-        name: "fences-wait",
+        quirk: Quirk::Code(CodeQuirk::FencesWait),
         drivers: LLVMPIPE,
         only: Some(orders_by_itself),
         what: "A memory fence makes the work-items of a group wait for one another, and hangs in divergent flow. Fences are left out and \
@@ -271,8 +242,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::LongWords,
-        name: "long-words",
+        quirk: Quirk::Code(CodeQuirk::LongWords),
         drivers: LLVMPIPE,
         only: None,
         what: "Memory is accessed a component at a time, each a loop over the lanes, so that one access of 64 bits is better than two of \
@@ -283,7 +253,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::HostAddresses,
-        name: "host-addresses",
         drivers: SOFTWARE,
         only: None,
         what: "No fault: device addresses are those of the host, so that all memory of the host is \
@@ -294,7 +263,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::RowsAreVectors,
-        name: "rows-are-vectors",
         drivers: SOFTWARE,
         only: None,
         what: "No fault: vectors are filled from rows of a work-group, so that short rows leave lanes empty, and tests for the end of the \
@@ -304,8 +272,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::NegatedBounds,
-        name: "negated-bounds",
+        quirk: Quirk::Code(CodeQuirk::NegatedBounds),
         drivers: NVIDIA,
         only: None,
         what: "`for (i = n; i > -n; i -= 2)` ends after five or six iterations. Comparisons with negations are made unsigned \
@@ -315,8 +282,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::WrappingInduction,
-        name: "wrapping-induction",
+        quirk: Quirk::Code(CodeQuirk::WrappingInduction),
         drivers: NVIDIA,
         only: None,
         what: "Loops are taken to end before their induction variable wraps around, where its step is a constant. Large steps become \
@@ -326,8 +292,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::NarrowBitCounts,
-        name: "narrow-bit-counts",
+        quirk: Quirk::Code(CodeQuirk::NarrowBitCounts),
         drivers: NVIDIA,
         only: None,
         what: "BitCount of 8 and 16-bit values that are extended with zeros counts the bits of what they would be extended with their \
@@ -337,8 +302,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::NarrowExtremes,
-        name: "narrow-extremes",
+        quirk: Quirk::Code(CodeQuirk::NarrowExtremes),
         drivers: NVIDIA,
         only: None,
         what: "A loop runs once, or for ever, whose trip count is `max(x, (ushort)1)`. Minima and maxima of 8 and 16 bits are taken in \
@@ -348,8 +312,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::MixedQuotients,
-        name: "mixed-quotients",
+        quirk: Quirk::Code(CodeQuirk::MixedQuotients),
         drivers: NVIDIA,
         only: None,
         what: "`x = n % (x + 1) * 31 + 32` gives, with 64 bits and done twice, what it gives once; in some kernels `x % y` is wrong \
@@ -359,8 +322,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::FoldedBits,
-        name: "folded-bits",
+        quirk: Quirk::Code(CodeQuirk::FoldedBits),
         drivers: NVIDIA,
         only: None,
         what: "`rotate((ushort)x, 8)` is anything, `~x` of a loop is done once if an even number of times, and `(x & 1) * 20` of 64 bits \
@@ -370,8 +332,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::ChosenSigns,
-        name: "chosen-signs",
+        quirk: Quirk::Code(CodeQuirk::ChosenSigns),
         drivers: NVIDIA,
         only: None,
         what: "`x < 0 ? -0.0f : 1.0f` gives 0 without its sign. Zeros that are chosen or else a one of the other sign become opaque \
@@ -381,8 +342,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::HalfOverflow,
-        name: "half-overflow",
+        quirk: Quirk::Code(CodeQuirk::HalfOverflow),
         drivers: ALL_CLANG,
         only: None,
         what: "`(float)(half)(x << 24)` is `(float)(x << 24)`, not infinite: so in LLVM 15 to 22. Integers are bounded before they become \
@@ -392,8 +352,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::ForgottenHalves,
-        name: "forgotten-halves",
+        quirk: Quirk::Code(CodeQuirk::ForgottenHalves),
         drivers: NVIDIA,
         only: None,
         what: "`convert_float(convert_half(x))` is `x`: what the half has rounded is forgotten. It is made by integers where it is \
@@ -403,8 +362,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::ForgottenRounding,
-        name: "forgotten-rounding",
+        quirk: Quirk::Code(CodeQuirk::ForgottenRounding),
         drivers: NEW_LLVMPIPE,
         only: None,
         what: "`(float)(half)i` is `(float)i`, `(double)(float)d` is `d`: what the narrower number has rounded is forgotten. It is made opaque where \
@@ -414,8 +372,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::FlushedFloats,
-        name: "flushed-floats",
+        quirk: Quirk::Code(CodeQuirk::FlushedFloats),
         drivers: NVIDIA,
         only: None,
         what: "A double becomes a subnormal float, but that is 0 as a double again (as all are, there being no CL_FP_DENORM), so that it \
@@ -426,7 +383,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::RoundingMode,
-        name: "rounding-mode",
         drivers: NVIDIA,
         only: None,
         what: "Subnormals are flushed unless RoundingModeRTE of 32 bits is declared: then they still are in Fma and Sqrt, and what a \
@@ -437,7 +393,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::SerialPipelines,
-        name: "serial-pipelines",
         drivers: NVIDIA,
         only: None,
         what: "With several threads that make pipelines, a kernel now and then begins in code that is not there; the work hangs, and \
@@ -450,7 +405,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::LateWakeUps,
-        name: "late-wake-ups",
         drivers: NVIDIA,
         only: None,
         what: "With several threads that wait for one semaphore a wake-up may come 10 ms late. \
@@ -461,7 +415,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::SlowCopies,
-        name: "slow-copies",
         drivers: NVIDIA,
         only: None,
         what: "vkCmdCopyBuffer reaches 840 GB/s on an H200 where a shader reaches 4100. From 1 MiB \
@@ -472,7 +425,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::LongGroups,
-        name: "long-groups",
         drivers: NVIDIA,
         only: None,
         what: "A work-group that runs for more than 4.5 s (7.5 s on a queue with graphics) loses the device. Nothing can be done; the log \
@@ -483,7 +435,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::ShortChannels,
-        name: "short-channels",
         drivers: NVIDIA,
         only: None,
         what: "Channels of 5 and 6 bits are widened to 8 bits first: 1/31 reads as 8/255, which Vulkan allows. The formats are not \
@@ -494,7 +445,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::IndependentSubgroups,
-        name: "independent-subgroups",
         drivers: NVIDIA,
         only: None,
         what: "No fault: sub-groups make progress independently of one another. Vulkan has no promise of it, and a measurement could hang \
@@ -505,7 +455,6 @@ static DRIVERS: &[Row] = &[
     },
     Row {
         quirk: Quirk::FiniteNumbers,
-        name: "finite-numbers",
         drivers: SPIRV_TARGET,
         only: None,
         what: "Of what may be reassociated it is said to be neither NaN nor infinite, so that `x / 0` is 0 with \
@@ -515,8 +464,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::NanTexels,
-        name: "nan-texels",
+        quirk: Quirk::Code(CodeQuirk::NanTexels),
         drivers: LLVMPIPE,
         only: None,
         what: "A NaN that is written to a normalised channel becomes its greatest number, where OpenCL C has 0 and Vulkan nothing. \
@@ -526,8 +474,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::MergedBits,
-        name: "merged-bits",
+        quirk: Quirk::Code(CodeQuirk::MergedBits),
         drivers: CLANG,
         only: Some(has_avx512),
         what: "Bits of two values that a constant chooses, merged with one of the two under a mask, become one masked vpternlog of AVX-512 whose operands are in a wrong order \
@@ -538,8 +485,7 @@ static DRIVERS: &[Row] = &[
         again: "2028-01",
     },
     Row {
-        quirk: Quirk::AbsoluteDifferences,
-        name: "absolute-differences",
+        quirk: Quirk::Code(CodeQuirk::AbsoluteDifferences),
         drivers: CLANG,
         only: None,
         what: "`abs_diff` of unsigned integers is the signed absolute value of `y - x` where LLVM 22 knows that y is not smaller, which is wrong for half the \
@@ -549,8 +495,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::MovedLoads,
-        name: "moved-loads",
+        quirk: Quirk::Code(CodeQuirk::MovedLoads),
         drivers: &[before(Vendor::Clang, [24, 0, 0])],
         only: None,
         what: "A masked load is moved to a selection by its mask, past stores between them (LLVM's issue 215453, in 22 and 23). \
@@ -560,8 +505,7 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::HalvesOfMasks,
-        name: "halves-of-masks",
+        quirk: Quirk::Code(CodeQuirk::HalvesOfMasks),
         drivers: CLANG,
         only: Some(has_avx512_fp16),
         what: "The bits of a comparison of two values that all work-items share, as a half, have no instruction in AVX-512 FP16: the compiler ends (\"Cannot select: \
@@ -604,12 +548,33 @@ fn orders_by_itself() -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "x86"))
 }
 
+impl Quirk {
+    /// Returns the name in `PUMICE_QUIRKS`: `long-words` of `LongWords`.
+    pub fn name(self) -> String {
+        let words = match self {
+            Self::Code(quirk) => format!("{quirk:?}"),
+            quirk => format!("{quirk:?}"),
+        };
+        let mut name = String::new();
+        for letter in words.chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
+    }
+
+    /// Returns the bit of the quirk in a set: that of its row.
+    fn bit(self) -> u128 {
+        let row = table().position(|row| row.quirk == self);
+        row.map_or(0, |row| 1 << row)
+    }
+}
+
 /// The quirks of a driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quirks(u128);
-
-// Each quirk has a bit.
-const _: () = assert!((Quirk::PipeStorage as u32) < u128::BITS);
 
 impl Quirks {
     /// Returns the quirks of a driver of this version, with the changes of `PUMICE_QUIRKS`.
@@ -635,7 +600,7 @@ impl Quirks {
         }
         for word in changes.split(',').map(str::trim).filter(|w| !w.is_empty()) {
             let name = word.trim_start_matches(['+', '-']);
-            match table().find(|row| row.name == name) {
+            match table().find(|row| row.quirk.name() == name) {
                 Some(row) => quirks.set(row.quirk, !word.starts_with('-')),
                 None => unknown(word),
             }
@@ -644,7 +609,7 @@ impl Quirks {
     }
 
     fn set(&mut self, quirk: Quirk, on: bool) {
-        let bit = 1u128 << quirk as u32;
+        let bit = quirk.bit();
         self.0 = if on { self.0 | bit } else { self.0 & !bit };
     }
 
@@ -656,14 +621,22 @@ impl Quirks {
     }
 
     /// Returns the names of the quirks.
-    pub fn names(self) -> Vec<&'static str> {
+    pub fn names(self) -> Vec<String> {
         let mine = table().filter(|row| self.has(row.quirk));
-        mine.map(|row| row.name).collect()
+        mine.map(|row| row.quirk.name()).collect()
+    }
+
+    /// Returns the quirks that shape the code of kernels.
+    pub fn of_code(self) -> CodeQuirks {
+        let quirks = CodeQuirk::ALL.iter().copied();
+        quirks
+            .filter(|&quirk| self.has(Quirk::Code(quirk)))
+            .collect()
     }
 
     /// Returns true if the driver has the quirk.
     pub fn has(self, quirk: Quirk) -> bool {
-        self.0 & 1u128 << quirk as u32 != 0
+        self.0 & quirk.bit() != 0
     }
 }
 
@@ -680,7 +653,7 @@ pub fn document() -> String {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} | `{}` | {} | {} |",
-            row.name,
+            row.quirk.name(),
             drivers.join(", "),
             row.what,
             row.test,
@@ -714,18 +687,24 @@ mod tests {
         let of = |changes: &str| {
             Quirks::changed(Vendor::Llvmpipe, [22, 3, 0], changes, |_| panic!("unknown"))
         };
-        assert!(of("").has(Quirk::ConstantZeros) && !of("").has(Quirk::NegatedBounds));
-        assert!(!of("-constant-zeros").has(Quirk::ConstantZeros));
+        assert!(
+            of("").has(Quirk::Code(CodeQuirk::ConstantZeros))
+                && !of("").has(Quirk::Code(CodeQuirk::NegatedBounds))
+        );
+        assert!(!of("-constant-zeros").has(Quirk::Code(CodeQuirk::ConstantZeros)));
         assert!(of("-constant-zeros").has(Quirk::HostAddresses));
         let new = Quirks::changed(Vendor::Llvmpipe, [25, 0, 7], "", |_| ());
         assert!(of("").has(Quirk::LoopResults) && !new.has(Quirk::LoopResults));
-        assert!(of("+negated-bounds, -constant-zeros").has(Quirk::NegatedBounds));
+        assert!(of("+negated-bounds, -constant-zeros").has(Quirk::Code(CodeQuirk::NegatedBounds)));
         let none = Quirks::changed(Vendor::Other, [1, 0, 0], "", |_| ());
         assert_eq!(none, Quirks::default());
         let clang = |version| Quirks::changed(Vendor::Clang, version, "", |_| ());
         let only = Quirks::changed(Vendor::Other, [1, 0, 0], "+half-overflow", |_| ());
         assert_eq!(clang([24, 0, 0]), only);
-        assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
+        assert_eq!(
+            clang([22, 1, 8]).has(Quirk::Code(CodeQuirk::MergedBits)),
+            has_avx512()
+        );
         let count = std::cell::Cell::new(0);
         Quirks::changed(
             Vendor::Other,
@@ -738,10 +717,12 @@ mod tests {
 
     #[test]
     fn rows_are_complete() {
+        // Each has a bit.
+        assert!(table().count() <= u128::BITS as usize);
+        let has_row = |&quirk| table().any(|row| row.quirk == Quirk::Code(quirk));
+        assert!(CodeQuirk::ALL.iter().all(has_row));
         for (index, row) in table().enumerate() {
-            assert!(table()
-                .take(index)
-                .all(|other| other.name != row.name && other.quirk != row.quirk));
+            assert!(table().take(index).all(|other| other.quirk != row.quirk));
             assert!(!row.drivers.is_empty() && !row.what.is_empty() && !row.test.is_empty());
             assert!(!row.fails_on.is_empty() && !row.again.is_empty() && !row.what.contains('|'));
         }

@@ -78,11 +78,7 @@
 //!     lanes: 8,
 //!     width: 8,
 //!     packing: native::Packing::ANY_GROUP,
-//!     merged_bits: false,
-//!     bounds_halves: false,
-//!     absolute_differences: false,
-//!     moved_loads: false,
-//!     halves_of_masks: false,
+//!     quirks: Default::default(),
 //!     stack: native::Stack::HERE,
 //! };
 //! let llvm = native::emit(&parse_module(&lowered.kir)?, &lowered.interface.implicit, shape)?;
@@ -135,6 +131,7 @@ pub mod pipe;
 pub mod pipeline;
 pub mod printf;
 pub mod program;
+pub mod quirks;
 pub mod read;
 pub mod target;
 

@@ -1,6 +1,8 @@
 //! The properties of a device that lowering depends on. They are plain data: the runtime fills them
 //! from queries and probes, and their bytes are part of the cache key of lowered kernels.
 
+use crate::quirks::{CodeQuirk, CodeQuirks};
+
 /// The measured properties of the device's arithmetic in one floating-point width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FloatCaps {
@@ -54,68 +56,6 @@ pub mod subgroup {
     pub const BALLOT: u32 = 0x08;
     pub const SHUFFLE: u32 = 0x10;
     pub const CLUSTERED: u32 = 0x40;
-}
-
-/// The defects and peculiarities of a driver that the compiler works around, none by default. A field
-/// has the name of its row in the runtime's table of quirks (docs/quirks.md).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Quirks {
-    /// A memory fence makes the work-items of a group wait for one another, and hangs in divergent
-    /// control flow. Fences are left out, and atomics are relaxed.
-    pub fences_wait: bool,
-    /// Memory is accessed an element at a time, whatever the vector, so that one 64-bit access costs
-    /// less than two of 32 bits.
-    pub long_words: bool,
-    /// Loops whose limit is a negation end too soon
-    /// ([`unsigned_compares`](crate::passes::quirks::unsigned_compares)).
-    pub negated_bounds: bool,
-    /// A 64-bit comparison of an extended value with a 32-bit constant is wrong
-    /// ([`unsigned_compares`](crate::passes::quirks::unsigned_compares)).
-    pub extended_compares: bool,
-    /// Induction variables with a constant step are assumed not to wrap around
-    /// ([`wrapping_induction`](crate::passes::quirks::wrapping_induction)).
-    pub wrapping_induction: bool,
-    /// Trip counts are computed by a division of constants, even where the induction variable wraps
-    /// around or is rounded ([`divided_trip_counts`](crate::passes::quirks::divided_trip_counts)).
-    pub divided_trip_counts: bool,
-    /// `x * 0` is folded to 0 and `x + 0` to `x`
-    /// ([`opaque_zeros`](crate::passes::quirks::opaque_zeros)).
-    pub constant_zeros: bool,
-    /// A selection between 1 and a zero of the other sign returns a zero of the wrong sign
-    /// ([`opaque_zeros`](crate::passes::quirks::opaque_zeros)).
-    pub chosen_signs: bool,
-    /// The bit count of an 8- or 16-bit value includes the bits of its sign extension
-    /// ([`narrow_bit_counts`](crate::passes::quirks::narrow_bit_counts)).
-    pub narrow_bit_counts: bool,
-    /// A 64-bit division has a wrong result, or a product of its result is taken for that of another
-    /// ([`lower_division`](crate::passes::lower_division)).
-    pub mixed_quotients: bool,
-    /// Bytes that are swapped, complements that are repeated and single bits that are factors are wrong
-    /// ([`opaque_operands`](crate::passes::quirks::opaque_operands)).
-    pub folded_bits: bool,
-    /// A loop whose trip count is a minimum or maximum of 8- or 16-bit integers loses iterations
-    /// ([`narrow_extremes`](crate::passes::quirks::narrow_extremes)).
-    pub narrow_extremes: bool,
-    /// An integer that overflows a half is exact after it is widened again
-    /// ([`half_overflow`](crate::passes::quirks::half_overflow)).
-    pub half_overflow: bool,
-    /// A number that is rounded to half is exact after it is widened again
-    /// ([`lower_convert`](crate::passes::lower_convert)).
-    pub forgotten_halves: bool,
-    /// A double or an integer that is rounded to float or half is exact after it is widened again
-    /// ([`lower_convert`](crate::passes::lower_convert)).
-    pub forgotten_rounding: bool,
-    /// A double that is narrowed to a subnormal float is 0 after it is widened again
-    /// ([`lower_convert`](crate::passes::lower_convert)).
-    pub flushed_floats: bool,
-    /// Trunc and RoundEven of doubles are wrong
-    /// ([`misrounded_doubles`](crate::passes::quirks::misrounded_doubles)).
-    pub misrounded_doubles: bool,
-    /// The values of a loop are computed again for work-items that have left it
-    /// ([`overwritten_values`](crate::passes::quirks::overwritten_values)).
-    pub overwritten_values: bool,
-    /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
-    pub nan_texels: bool,
 }
 
 /// Capabilities of the device that shape the generated code.
@@ -184,7 +124,7 @@ pub struct Target {
     /// Shaders can read a clock that the work-items of a sub-group share (shaderSubgroupClock).
     pub clock_subgroup: bool,
     /// The defects and peculiarities of the driver.
-    pub quirks: Quirks,
+    pub quirks: CodeQuirks,
     /// Set for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
     /// ([`wide_range`](crate::passes::wide_range)).
     pub wide_range: bool,
@@ -256,7 +196,7 @@ impl Target {
             maximal_reconvergence: true,
             clock_device: true,
             clock_subgroup: true,
-            quirks: Quirks::default(),
+            quirks: CodeQuirks::default(),
             wide_range: false,
             native: false,
         }
@@ -332,14 +272,13 @@ impl Target {
             device_filters: false,
             dot_4x8: [false; 3],
             subgroup_size: 8,
-            quirks: Quirks {
-                nan_texels: true,
-                constant_zeros: true,
-                fences_wait: true,
-                long_words: true,
-                divided_trip_counts: true,
-                ..Quirks::default()
-            },
+            quirks: CodeQuirks::from([
+                CodeQuirk::NanTexels,
+                CodeQuirk::ConstantZeros,
+                CodeQuirk::FencesWait,
+                CodeQuirk::LongWords,
+                CodeQuirk::DividedTripCounts,
+            ]),
             ..Self::full()
         }
     }

@@ -86,11 +86,7 @@ fn llvm(kir: &str) -> Result<String, String> {
         lanes: 16,
         width: 16,
         packing: Packing::Rows,
-        merged_bits: false,
-        bounds_halves: false,
-        absolute_differences: false,
-        moved_loads: false,
-        halves_of_masks: false,
+        quirks: Default::default(),
         stack: Stack::Whole,
     };
     let module = parse_module(kir).map_err(|error| error.to_string())?;

@@ -8,7 +8,8 @@ use left_out::left_out;
 use pumice_spirv_tools::TargetEnv;
 use spirv::{Capability, ExecutionMode, MemoryAccess, Op};
 use spirv_lowering::interface::{sampler, Access, ArgKind, ImageDim, Implicit, SamplerSource};
-use spirv_lowering::target::{Quirks, Target};
+use spirv_lowering::quirks::{CodeQuirk, CodeQuirks};
+use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -182,10 +183,7 @@ fn small_in_memory() -> Target {
 /// A device whose compiler has the defect that `unsigned_compares` is for.
 fn miscounting() -> Target {
     Target {
-        quirks: Quirks {
-            negated_bounds: true,
-            ..Quirks::default()
-        },
+        quirks: CodeQuirks::from([CodeQuirk::NegatedBounds]),
         ..Target::full()
     }
 }
@@ -367,7 +365,7 @@ fn images() {
             let writes_floats = matches!(image.dim, ImageDim::D2 | ImageDim::D3);
             assert_eq!(
                 image.info.is_none(),
-                writes_floats && !target.quirks.nan_texels
+                writes_floats && !target.quirks.has(CodeQuirk::NanTexels)
             );
         }
     }

@@ -63,7 +63,7 @@ pub struct Caps {
     pub global_cache_size: u64,
     pub global_cacheline: u32,
     /// Names of the driver's faults that are made up for.
-    pub quirks: Vec<&'static str>,
+    pub quirks: Vec<String>,
     /// A sub-group is a vector filled from one row of a work-group: short rows leave lanes empty.
     pub rows_are_vectors: bool,
     /// Set if copies within its memory are fast for many bytes: a GPU moves 4 MiB in the time of a

@@ -5,7 +5,6 @@ use super::dump;
 use super::store::entries::{self, CacheKey};
 use super::words::BuildFailure;
 use crate::backend::{DeviceError, NativeCode, Result};
-use crate::quirks::Quirk;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
@@ -88,17 +87,14 @@ impl Native {
         kept: Option<&CacheEntry>,
     ) -> Result<Vec<u8>, String> {
         let generator = generator(self.processor).map_err(|failure| failure.0)?;
-        let quirks = generator.quirks();
-        let vectors = packing != Packing::Alone;
         let shape = Shape {
-            lanes: if vectors { self.lanes } else { 1 },
+            lanes: match packing {
+                Packing::Alone => 1,
+                _ => self.lanes,
+            },
             width: self.width,
             packing,
-            merged_bits: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
-            bounds_halves: quirks.has(Quirk::HalfOverflow),
-            absolute_differences: quirks.has(Quirk::AbsoluteDifferences),
-            moved_loads: vectors && quirks.has(Quirk::MovedLoads),
-            halves_of_masks: quirks.has(Quirk::HalvesOfMasks),
+            quirks: generator.quirks().of_code(),
             stack: Stack::HERE,
         };
         let producer = format!("{} {shape:?}", generator.identity(self.width));
@@ -191,7 +187,7 @@ fn generator(processor: [u8; 16]) -> Result<Generator, BuildFailure> {
 }
 
 /// Returns the names of the quirks of this process's compiler.
-pub fn quirks(processor: [u8; 16]) -> Vec<&'static str> {
+pub fn quirks(processor: [u8; 16]) -> Vec<String> {
     generator(processor).map_or(Vec::new(), |generator| generator.quirks().names())
 }
 

@@ -13,7 +13,6 @@ const TRANSLATORS: &str = "llvm-spirv 14, 15 and that of dpcpp 2024.2";
 pub(super) static ROWS: &[Row] = &[
     Row {
         quirk: Quirk::LostTruncations,
-        name: "lost-truncations",
         drivers: SPIRV_TARGET,
         only: None,
         what: "A truncation between two other conversions of integers is lost: what uses it computes with the wider value, which is not valid SPIR-V, \
@@ -25,7 +24,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::CutAlignments,
-        name: "cut-alignments",
         drivers: SPIRV_TARGET,
         only: None,
         what: "Alignments are cut (LLVM's pull request 180184): that of an access through a pointer that may be null, which LLVM takes for \
@@ -37,7 +35,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::KnownSizes,
-        name: "known-sizes",
         drivers: FRONT_ENDS,
         only: None,
         what: "The least size of what a pointer leads to, of arrays with `static` and references, is claimed to be the greatest \
@@ -48,7 +45,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::ConfusedConversions,
-        name: "confused-conversions",
         drivers: SPIRV_TARGET,
         only: None,
         what: "`convert_int(char)` is taken for a conversion of an unsigned operand, \
@@ -61,7 +57,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::PaddedHalves,
-        name: "padded-halves",
         drivers: SPIRV_TARGET,
         only: None,
         what: "`vloada_half3` loses its padding. It is declared under another name (`prelude`).",
@@ -71,7 +66,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::ConfusedImages,
-        name: "confused-images",
         drivers: SPIRV_TARGET,
         only: None,
         what: "`read_imagei` and `read_imageui` become one instruction, and channel data types are \
@@ -82,7 +76,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::NullReservations,
-        name: "null-reservations",
         drivers: FRONT_ENDS,
         only: None,
         what: "CLK_NULL_RESERVE_ID is a cast of a pointer, which becomes no valid SPIR-V, and \
@@ -93,7 +86,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UnknownFunctions,
-        name: "unknown-functions",
         drivers: FRONT_ENDS,
         only: None,
         what: "No fault: functions of cl_khr_work_group_uniform_arithmetic, \
@@ -106,7 +98,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::MissingInlines,
-        name: "missing-inlines",
         drivers: FRONT_ENDS,
         only: None,
         what: "Plain `inline` is that of C99: a function that is not inlined after all has no \
@@ -117,7 +108,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::Constructors,
-        name: "constructors",
         drivers: FRONT_ENDS,
         only: None,
         what: "Constructors and destructors of program-scope objects become lists of which LLVM \
@@ -129,7 +119,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UsedLists,
-        name: "used-lists",
         drivers: FRONT_ENDS,
         only: None,
         what: "The list that `__attribute__((used))` makes of variables in constant memory ends \
@@ -140,7 +129,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::DeviceQueues,
-        name: "device-queues",
         drivers: SPIRV_TARGET,
         only: None,
         what: "`clk_event_t` is not known, and some forms of `enqueue_kernel` end the compiler \
@@ -152,7 +140,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::LocalTypes,
-        name: "local-types",
         drivers: SPIRV_TARGET,
         only: None,
         what: "A variable in local memory gets the type that its uses suggest, so that an array may be \
@@ -164,7 +151,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::LoneVariables,
-        name: "lone-variables",
         drivers: SPIRV_TARGET,
         only: None,
         what: "The variables of a module without functions are left out (LLVM's issue 182899, pull \
@@ -175,7 +161,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::LostLines,
-        name: "lost-lines",
         drivers: SPIRV_TARGET,
         only: None,
         what: "OpLine is left out (LLVM's issue 136995). Calls of a function that does not exist stand \
@@ -186,7 +171,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::LongArrays,
-        name: "long-arrays",
         drivers: SPIRV_TARGET,
         only: None,
         what: "The length of an array of 2^32 elements is cut to 32 bits, silently. The program is \
@@ -197,7 +181,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::WideIntegers,
-        name: "wide-integers",
         drivers: SPIRV_TARGET,
         only: None,
         what: "What a counter has after its loop is computed in integers of 65 bits, which nothing can \
@@ -208,7 +191,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::ThreadedLoops,
-        name: "threaded-loops",
         drivers: SPIRV_TARGET,
         only: None,
         what: "Of a loop whose end some edges know a value of, jump threading makes two nested loops, \
@@ -221,7 +203,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::OddVectors,
-        name: "odd-vectors",
         drivers: SPIRV_TARGET,
         only: None,
         what: "The compiler takes all memory where the passes leave a cast of an integer to a vector of 5 \
@@ -233,7 +214,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::GivesUp,
-        name: "gives-up",
         drivers: SPIRV_TARGET,
         only: None,
         what: "The compiler ends where the passes leave vectors of booleans of odd sizes and the like \
@@ -246,7 +226,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::ArgumentNames,
-        name: "argument-names",
         drivers: SPIRV_TARGET,
         only: None,
         what: "The names of the types of kernels' arguments are lost. They are taken from LLVM's IR \
@@ -257,7 +236,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UnsignedHints,
-        name: "unsigned-hints",
         drivers: FRONT_ENDS,
         only: None,
         what: "`vec_type_hint` of an unsigned type is one of a signed type in SPIR-V, which has no \
@@ -268,7 +246,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::DebugInformation,
-        name: "debug-information",
         drivers: PRODUCERS,
         only: None,
         what: "Instructions of OpenCL.DebugInfo.100 have operands that it does not allow (issues \
@@ -280,7 +257,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::RepeatedDecorations,
-        name: "repeated-decorations",
         drivers: PRODUCERS,
         only: None,
         what: "An alignment or another decoration stands twice (issues 2509 and 3410 of \
@@ -291,7 +267,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::MergeInstructions,
-        name: "merge-instructions",
         drivers: PRODUCERS,
         only: None,
         what: "OpLoopMerge of loops with hints names merge blocks that are those of other loops \
@@ -303,7 +278,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::SelfConversions,
-        name: "self-conversions",
         drivers: PRODUCERS,
         only: None,
         what: "`convert_uint(int)` is a conversion of a type to itself (LLVM's issue 160614, pull \
@@ -314,7 +288,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::IntegerTruths,
-        name: "integer-truths",
         drivers: PRODUCERS,
         only: None,
         what: "OpAny and OpAll have operands that are integers (LLVM's issue 190736, pull request \
@@ -325,7 +298,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::ScalarExponents,
-        name: "scalar-exponents",
         drivers: PRODUCERS,
         only: None,
         what: "`ldexp` of a vector has a scalar exponent (LLVM's issue 190736, pull request \
@@ -336,7 +308,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UncastMembers,
-        name: "uncast-members",
         drivers: PRODUCERS,
         only: None,
         what: "A pointer in a constant aggregate has another type than the member: two strings of \
@@ -347,7 +318,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::BlockOrder,
-        name: "block-order",
         drivers: PRODUCERS,
         only: None,
         what: "A block stands before one that dominates it (issue 205 of SPIRV-LLVM-Translator, \
@@ -359,7 +329,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UnnamedVariables,
-        name: "unnamed-variables",
         drivers: PRODUCERS,
         only: None,
         what: "An entry point does not name the variables that it uses, since SPIR-V 1.4 (issue \
@@ -370,7 +339,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UndeclaredContraction,
-        name: "undeclared-contraction",
         drivers: PRODUCERS,
         only: None,
         what: "The capability FPFastMathModeINTEL is declared without its extension (pull request \
@@ -381,7 +349,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UndeclaredModes,
-        name: "undeclared-modes",
         drivers: PRODUCERS,
         only: None,
         what: "SPV_KHR_float_controls2 is used, by its modes or its execution mode, without its \
@@ -392,7 +359,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::AliasHints,
-        name: "alias-hints",
         drivers: PRODUCERS,
         only: None,
         what: "No fault of the compiler: the validator that is compiled in wants \
@@ -404,7 +370,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::UntypedPointers,
-        name: "untyped-pointers",
         drivers: PRODUCERS,
         only: None,
         what: "No fault of a compiler: the validator that is compiled in lacks \
@@ -416,7 +381,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::FunctionPointers,
-        name: "function-pointers",
         drivers: PRODUCERS,
         only: None,
         what: "No fault of a compiler: the validator that is compiled in refuses a constant \
@@ -428,7 +392,6 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         quirk: Quirk::PipeStorage,
-        name: "pipe-storage",
         drivers: PRODUCERS,
         only: None,
         what: "No fault of a compiler: the validator that is compiled in knows \

@@ -44,6 +44,7 @@ use crate::ir::module::{Global, Module};
 use crate::ir::op::Op;
 use crate::ir::types::Space;
 use crate::passes::quirks::{absolute_differences, half_overflow};
+use crate::quirks::{CodeQuirk, CodeQuirks};
 
 /// Version of the interface between generated code and the runtime.
 pub const VERSION: u32 = 1;
@@ -180,16 +181,8 @@ pub struct Shape {
     pub width: u32,
     /// How they stand in packs.
     pub packing: Packing,
-    /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
-    pub merged_bits: bool,
-    /// Integers are bounded before they become halfs ([`half_overflow`]).
-    pub bounds_halves: bool,
-    /// Absolute differences have a form that LLVM does not recognise ([`absolute_differences`]).
-    pub absolute_differences: bool,
-    /// LLVM is kept from moving a masked load to a selection by its mask, past stores.
-    pub moved_loads: bool,
-    /// LLVM is kept from taking the bits of masks for halfs, for which it has no code.
-    pub halves_of_masks: bool,
+    /// The defects and peculiarities of LLVM.
+    pub quirks: CodeQuirks,
     /// Which stack the code runs on.
     pub stack: Stack,
 }
@@ -283,10 +276,10 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
         if matches!(shape.packing, Packing::Groups | Packing::Alone) {
             func = groups::of_one_item(func);
         }
-        if shape.bounds_halves {
+        if shape.quirks.has(CodeQuirk::HalfOverflow) {
             half_overflow::run(&mut func)?;
         }
-        if shape.absolute_differences {
+        if shape.quirks.has(CodeQuirk::AbsoluteDifferences) {
             absolute_differences::run(&mut func)?;
         }
         Ok(func)
@@ -332,11 +325,7 @@ fn text_of(func: &str, lanes: u32) -> String {
         lanes,
         width: 16,
         packing: Packing::Rows,
-        merged_bits: false,
-        bounds_halves: false,
-        absolute_differences: false,
-        moved_loads: false,
-        halves_of_masks: false,
+        quirks: CodeQuirks::default(),
         stack: Stack::Whole,
     };
     let locals = Locals {

@@ -26,6 +26,7 @@ use crate::ir::function::{FpFlags, Function, Linkage};
 use crate::ir::op::{FloatCond, NativeFn, Op, Rounding};
 use crate::ir::types::Type;
 use crate::options::Options;
+use crate::quirks::CodeQuirk;
 use crate::target::Target;
 
 /// The replacements that are allowed in a function.
@@ -365,7 +366,7 @@ pub fn run(
         let known = match plain {
             "pumice_device_filters" => Some(target.device_filters),
             "pumice_checks_images" => Some(target.checks_images),
-            "pumice_saturates_nan" => Some(target.quirks.nan_texels),
+            "pumice_saturates_nan" => Some(target.quirks.has(CodeQuirk::NanTexels)),
             _ => None,
         };
         if let Some(known) = known {

@@ -22,6 +22,7 @@ use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
 use crate::ir::types::Type;
+use crate::quirks::CodeQuirk;
 use crate::target::Target;
 use rustc_hash::FxHashSet;
 
@@ -229,9 +230,9 @@ fn float_to_half(r: &mut Rewriter, x: Value) -> Value {
 struct Narrowing {
     /// Set if the device converts to `half` correctly.
     by_driver: bool,
-    /// See [`Quirks::forgotten_rounding`](crate::target::Quirks::forgotten_rounding).
+    /// See [`ForgottenRounding`](crate::quirks::CodeQuirk::ForgottenRounding).
     forgets: bool,
-    /// See [`Quirks::flushed_floats`](crate::target::Quirks::flushed_floats).
+    /// See [`FlushedFloats`](crate::quirks::CodeQuirk::FlushedFloats).
     flushes: bool,
 }
 
@@ -355,7 +356,7 @@ fn opaque_float(r: &mut Rewriter, float: Value) -> Value {
 /// widened if `floats`.
 ///
 /// For a device that takes a conversion there and back for the identity, so that nothing is rounded
-/// ([`Quirks::forgotten_halves`](crate::target::Quirks::forgotten_halves), [`Quirks::forgotten_rounding`](crate::target::Quirks::forgotten_rounding)). A `half` that is widened again is
+/// ([`ForgottenHalves`](crate::quirks::CodeQuirk::ForgottenHalves), [`ForgottenRounding`](crate::quirks::CodeQuirk::ForgottenRounding)). A `half` that is widened again is
 /// computed by integers. One that only reaches arithmetic or memory is not among them.
 fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
     let mut known = FxHashSet::default();
@@ -406,8 +407,8 @@ fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
 
 /// Runs the pass.
 pub fn run(func: &mut Function, target: &Target) -> Result<()> {
-    let forgets = target.quirks.forgotten_rounding;
-    let back = match forgets || target.quirks.forgotten_halves {
+    let forgets = target.quirks.has(CodeQuirk::ForgottenRounding);
+    let back = match forgets || target.quirks.has(CodeQuirk::ForgottenHalves) {
         true => comes_back(func, forgets),
         false => FxHashSet::default(),
     };
@@ -430,7 +431,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
                 let narrowing = Narrowing {
                     by_driver,
                     forgets,
-                    flushes: target.quirks.flushed_floats,
+                    flushes: target.quirks.has(CodeQuirk::FlushedFloats),
                 };
                 float_to_float(r, x, to, rounding, narrowing)
             }

@@ -19,6 +19,7 @@ use crate::passes::quirks::opaque_zeros::Zeros;
 use crate::passes::quirks::unsigned_compares::Compares;
 use crate::passes::quirks::*;
 use crate::passes::*;
+use crate::quirks::CodeQuirk;
 use crate::target::Target;
 use Step::CleanUp;
 
@@ -128,7 +129,7 @@ pub static VULKAN: &[Step] = &[
         optional("wrapping_induction", |func, _| {
             wrapping_induction::run(func)
         }),
-        |_, l| l.target.quirks.wrapping_induction,
+        |_, l| l.target.quirks.has(CodeQuirk::WrappingInduction),
     ),
     needed(
         "lower_args",
@@ -171,7 +172,7 @@ pub static VULKAN: &[Step] = &[
         needed("lower_division", &[], |func, l| {
             lower_division::run(func, !l.target.int64)
         }),
-        |_, l| !l.target.int64 || l.target.quirks.mixed_quotients,
+        |_, l| !l.target.int64 || l.target.quirks.has(CodeQuirk::MixedQuotients),
     ),
     CleanUp,
     optional("contract", |func, l| {
@@ -182,52 +183,58 @@ pub static VULKAN: &[Step] = &[
             narrow_bit_counts::run(func)?;
             Ok(true)
         }),
-        |_, l| l.target.quirks.narrow_bit_counts,
+        |_, l| l.target.quirks.has(CodeQuirk::NarrowBitCounts),
     ),
     only_if(
         optional("narrow_extremes", |func, _| {
             narrow_extremes::run(func)?;
             Ok(true)
         }),
-        |_, l| l.target.quirks.narrow_extremes,
+        |_, l| l.target.quirks.has(CodeQuirk::NarrowExtremes),
     ),
     only_if(
         optional("divided_trip_counts", |func, _| {
             divided_trip_counts::run(func)
         }),
-        |_, l| l.target.quirks.divided_trip_counts,
+        |_, l| l.target.quirks.has(CodeQuirk::DividedTripCounts),
     ),
     only_if(
         optional("half_overflow", |func, _| half_overflow::run(func)),
-        |_, l| l.target.quirks.half_overflow,
+        |_, l| l.target.quirks.has(CodeQuirk::HalfOverflow),
     ),
     only_if(
         optional("unsigned_compares", |func, l| {
             let which = Compares {
-                of_negations: l.target.quirks.negated_bounds,
-                of_extended: l.target.quirks.extended_compares,
+                of_negations: l.target.quirks.has(CodeQuirk::NegatedBounds),
+                of_extended: l.target.quirks.has(CodeQuirk::ExtendedCompares),
             };
             unsigned_compares::run(func, which)
         }),
-        |_, l| l.target.quirks.negated_bounds || l.target.quirks.extended_compares,
+        |_, l| {
+            l.target.quirks.has(CodeQuirk::NegatedBounds)
+                || l.target.quirks.has(CodeQuirk::ExtendedCompares)
+        },
     ),
     only_if(
         optional("misrounded_doubles", |func, _| {
             misrounded_doubles::run(func)?;
             Ok(true)
         }),
-        |_, l| l.target.quirks.misrounded_doubles,
+        |_, l| l.target.quirks.has(CodeQuirk::MisroundedDoubles),
     ),
     only_if(
         optional("opaque_operands", |func, _| opaque_operands::run(func)),
-        |_, l| l.target.quirks.folded_bits,
+        |_, l| l.target.quirks.has(CodeQuirk::FoldedBits),
     ),
     only_if(
         optional("opaque_zeros", |func, l| {
-            let all = l.target.quirks.constant_zeros;
+            let all = l.target.quirks.has(CodeQuirk::ConstantZeros);
             opaque_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })
         }),
-        |_, l| l.target.quirks.constant_zeros || l.target.quirks.chosen_signs,
+        |_, l| {
+            l.target.quirks.has(CodeQuirk::ConstantZeros)
+                || l.target.quirks.has(CodeQuirk::ChosenSigns)
+        },
     ),
     // Quirks are over, which make integers of all widths. Other targets need no clean-up here.
     only_if(
@@ -253,7 +260,7 @@ pub static VULKAN: &[Step] = &[
         optional("overwritten_values", |func, _| {
             Ok(overwritten_values::run(func))
         }),
-        |_, l| l.target.quirks.overwritten_values,
+        |_, l| l.target.quirks.has(CodeQuirk::OverwrittenValues),
     ),
 ];
 

@@ -20,7 +20,8 @@ use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::options::{Options, ZeroedMemory};
 use spirv_lowering::passes::{self, share_calls::WithCallees};
 use spirv_lowering::program::Program;
-use spirv_lowering::target::{subgroup, FloatCaps, Quirks, Target};
+use spirv_lowering::quirks::{CodeQuirk, CodeQuirks};
+use spirv_lowering::target::{subgroup, FloatCaps, Target};
 use std::hash::{Hash, Hasher};
 
 /// The most steps of a run of the original.
@@ -78,11 +79,10 @@ pub fn targets() -> Vec<(&'static str, Target)> {
         (
             "limited",
             Target {
-                quirks: Quirks {
-                    extended_compares: true,
-                    long_words: false,
-                    ..lavapipe.quirks.clone()
-                },
+                quirks: lavapipe
+                    .quirks
+                    .with(CodeQuirk::ExtendedCompares)
+                    .without(CodeQuirk::LongWords),
                 max_push_constants: 256,
                 ..lavapipe.clone()
             },
@@ -93,20 +93,19 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 float32_atomic_add_local: false,
                 dot_4x8: [true, true, false],
                 subgroup_size: 32,
-                quirks: Quirks {
-                    misrounded_doubles: true,
-                    narrow_bit_counts: true,
-                    mixed_quotients: true,
-                    narrow_extremes: true,
-                    folded_bits: true,
-                    wrapping_induction: true,
-                    chosen_signs: true,
-                    half_overflow: true,
-                    forgotten_halves: true,
-                    forgotten_rounding: true,
-                    flushed_floats: true,
-                    ..Quirks::default()
-                },
+                quirks: CodeQuirks::from([
+                    CodeQuirk::MisroundedDoubles,
+                    CodeQuirk::NarrowBitCounts,
+                    CodeQuirk::MixedQuotients,
+                    CodeQuirk::NarrowExtremes,
+                    CodeQuirk::FoldedBits,
+                    CodeQuirk::WrappingInduction,
+                    CodeQuirk::ChosenSigns,
+                    CodeQuirk::HalfOverflow,
+                    CodeQuirk::ForgottenHalves,
+                    CodeQuirk::ForgottenRounding,
+                    CodeQuirk::FlushedFloats,
+                ]),
                 fp64: plain,
                 ..full.clone()
             },
@@ -118,10 +117,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 int64_atomics_global: true,
                 int64_atomics_local: false,
                 workgroup_explicit_layout: false,
-                quirks: Quirks {
-                    negated_bounds: true,
-                    ..Quirks::default()
-                },
+                quirks: CodeQuirks::from([CodeQuirk::NegatedBounds]),
                 subgroup_extended_types: false,
                 subgroup_ops: full.subgroup_ops & !(subgroup::ARITHMETIC | subgroup::CLUSTERED),
                 subgroup_size: 4,
@@ -132,11 +128,10 @@ pub fn targets() -> Vec<(&'static str, Target)> {
         (
             "weak",
             Target {
-                quirks: Quirks {
-                    long_words: false,
-                    overwritten_values: true,
-                    ..lavapipe.quirks.clone()
-                },
+                quirks: lavapipe
+                    .quirks
+                    .with(CodeQuirk::OverwrittenValues)
+                    .without(CodeQuirk::LongWords),
                 ..Target::weak()
             },
         ),

@@ -30,7 +30,8 @@ use spirv_lowering::passes::quirks::unsigned_compares::Compares;
 use spirv_lowering::passes::{self, CleanUp, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
 use spirv_lowering::pipeline::pass::Step;
-use spirv_lowering::target::{subgroup, Quirks, Target};
+use spirv_lowering::quirks::{CodeQuirk, CodeQuirks};
+use spirv_lowering::target::{subgroup, Target};
 use std::path::{Path, PathBuf};
 
 /// The action of a folder of cases on a module.
@@ -106,10 +107,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_convert" => Pass::Try(|f| {
             let target = Target {
-                quirks: Quirks {
-                    forgotten_halves: true,
-                    ..Quirks::default()
-                },
+                quirks: CodeQuirks::from([CodeQuirk::ForgottenHalves]),
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)
@@ -238,20 +236,14 @@ fn passes(folder: &str) -> Option<Pass> {
         }),
         "lower_convert_forgets" => Pass::Try(|f| {
             let target = Target {
-                quirks: Quirks {
-                    forgotten_rounding: true,
-                    ..Quirks::default()
-                },
+                quirks: CodeQuirks::from([CodeQuirk::ForgottenRounding]),
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)
         }),
         "lower_convert_flushes" => Pass::Try(|f| {
             let target = Target {
-                quirks: Quirks {
-                    flushed_floats: true,
-                    ..Quirks::default()
-                },
+                quirks: CodeQuirks::from([CodeQuirk::FlushedFloats]),
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)

@@ -6,6 +6,7 @@ use super::probe::{Answers, Arithmetic};
 use super::properties::Properties;
 use crate::quirks::{Quirk, Quirks};
 use ash::vk;
+use spirv_lowering::quirks::CodeQuirk;
 use spirv_lowering::target::{FloatCaps, Target};
 
 fn float_caps(
@@ -169,26 +170,9 @@ pub fn of(
         maximal_reconvergence: on(features.reconvergence.shader_maximal_reconvergence),
         clock_device: int64 && on(features.clock.shader_device_clock),
         clock_subgroup: int64 && on(features.clock.shader_subgroup_clock),
-        quirks: spirv_lowering::target::Quirks {
-            fences_wait: quirks.has(Quirk::FencesWait),
-            long_words: quirks.has(Quirk::LongWords) && int64,
-            negated_bounds: quirks.has(Quirk::NegatedBounds),
-            extended_compares: quirks.has(Quirk::ExtendedCompares),
-            wrapping_induction: quirks.has(Quirk::WrappingInduction),
-            divided_trip_counts: quirks.has(Quirk::DividedTripCounts),
-            constant_zeros: quirks.has(Quirk::ConstantZeros),
-            chosen_signs: quirks.has(Quirk::ChosenSigns),
-            narrow_bit_counts: quirks.has(Quirk::NarrowBitCounts),
-            mixed_quotients: quirks.has(Quirk::MixedQuotients),
-            folded_bits: quirks.has(Quirk::FoldedBits),
-            narrow_extremes: quirks.has(Quirk::NarrowExtremes),
-            half_overflow: quirks.has(Quirk::HalfOverflow),
-            forgotten_halves: quirks.has(Quirk::ForgottenHalves),
-            forgotten_rounding: quirks.has(Quirk::ForgottenRounding),
-            flushed_floats: quirks.has(Quirk::FlushedFloats),
-            misrounded_doubles: quirks.has(Quirk::MisroundedDoubles),
-            overwritten_values: quirks.has(Quirk::OverwrittenValues),
-            nan_texels: quirks.has(Quirk::NanTexels),
+        quirks: match int64 {
+            true => quirks.of_code(),
+            false => quirks.of_code().without(CodeQuirk::LongWords),
         },
         wide_range: false,
         native: false,

@@ -97,7 +97,7 @@ mod tests {
         let rows: Vec<_> = table().filter(|row| all.has(row.quirk)).collect();
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), rows.len());
         for row in rows {
-            let path = folder.join(format!("{}.spvasm", row.name));
+            let path = folder.join(format!("{}.spvasm", row.quirk.name()));
             let text = std::fs::read_to_string(path).unwrap();
             let version = match text.split_whitespace().nth(2) {
                 Some("1.0") => TargetEnv::Universal_1_0,
@@ -105,14 +105,14 @@ mod tests {
                 _ => TargetEnv::Universal_1_4,
             };
             let words = pumice_spirv_tools::assemble(version, &text).unwrap();
-            valid(&words, all).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+            valid(&words, all).unwrap_or_else(|error| panic!("{}: {error}", row.quirk.name()));
             assert!(
                 valid(&words, all.without(row.quirk)).is_err(),
                 "{}",
-                row.name
+                row.quirk.name()
             );
             let program = Program::read(&checked(&words).unwrap(), &ReadOptions::default());
-            assert!(program.is_ok(), "{}: {program:?}", row.name);
+            assert!(program.is_ok(), "{}: {program:?}", row.quirk.name());
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
 use crate::ir::function::{FpFlags, Function, Merge, Storage, Terminator, ValueDef};
 use crate::ir::op::{FloatCond, HwVar, IntCond, NativeFn, Op, Rounding};
 use crate::ir::types::Type;
+use crate::quirks::CodeQuirk;
 use crate::target::Target;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -54,7 +55,7 @@ impl<'a> Emitter<'a> {
             push_block: super::push_block::PushBlock::new(
                 func,
                 interface,
-                target.quirks.long_words,
+                target.quirks.has(CodeQuirk::LongWords),
             ),
             inputs: FxHashMap::default(),
             local_size: [0; 3],

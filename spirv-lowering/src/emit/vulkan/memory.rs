@@ -8,6 +8,7 @@ use crate::ir::entity::{Inst, Value, Var};
 use crate::ir::function::Storage;
 use crate::ir::op::{Fences, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
+use crate::quirks::CodeQuirk::{FencesWait, LongWords};
 use smallvec::SmallVec;
 use spirv::{Capability, MemoryAccess, MemorySemantics, Op as S, Scope as VkScope, StorageClass};
 
@@ -152,7 +153,7 @@ type Operands = SmallVec<[u32; 3]>;
 impl Emitter<'_> {
     /// Returns the semantics of an atomic, as a constant.
     fn atomic_bits(&mut self, order: Order) -> Id {
-        let bits = if self.target.quirks.fences_wait {
+        let bits = if self.target.quirks.has(FencesWait) {
             0
         } else {
             atomic_bits(order)
@@ -270,7 +271,7 @@ impl Emitter<'_> {
         }
         if access != Access::Private {
             mask |= MemoryAccess::NON_PRIVATE_POINTER;
-            if let Some(scope) = volatile.filter(|_| !self.target.quirks.fences_wait) {
+            if let Some(scope) = volatile.filter(|_| !self.target.quirks.has(FencesWait)) {
                 mask |= if access == Access::Store {
                     MemoryAccess::MAKE_POINTER_AVAILABLE
                 } else {
@@ -339,7 +340,7 @@ impl Emitter<'_> {
                     let align = align_at(align, offset);
                     let left = (values.len() - at) as u32;
                     let part =
-                        PartialAccess::next(left, elem, align, self.target.quirks.long_words);
+                        PartialAccess::next(left, elem, align, self.target.quirks.has(LongWords));
                     let lanes = &values[at..at + part.lanes as usize];
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
@@ -403,7 +404,7 @@ impl Emitter<'_> {
                 let (scope, bits) = (self.scope(scope), self.atomic_bits(order));
                 let ty = self.w.ty(place.elem);
                 // Without an order only a read-modify-write is sure to stay where it is.
-                let id = if self.target.quirks.fences_wait {
+                let id = if self.target.quirks.has(FencesWait) {
                     let zero = self.w.constant(place.elem, 0);
                     self.op(S::AtomicOr, ty, &[place.pointer, scope, bits, zero])
                 } else {
@@ -426,7 +427,7 @@ impl Emitter<'_> {
                     self.atomic_bits(order),
                     value,
                 ];
-                if self.target.quirks.fences_wait {
+                if self.target.quirks.has(FencesWait) {
                     let ty = self.w.ty(place.elem);
                     self.op(S::AtomicExchange, ty, &operands);
                 } else {
@@ -503,7 +504,7 @@ impl Emitter<'_> {
                 let exec = match exec {
                     Scope::WorkGroup => VkScope::Workgroup,
                     // Its lanes are one vector, and a fence would wait for the work-group.
-                    Scope::SubGroup if self.target.quirks.fences_wait => return Ok(()),
+                    Scope::SubGroup if self.target.quirks.has(FencesWait) => return Ok(()),
                     Scope::SubGroup => VkScope::Subgroup,
                     Scope::WorkItem => return Ok(()),
                     Scope::Device | Scope::AllDevices => return Err(self.unsupported(inst)),
@@ -517,7 +518,7 @@ impl Emitter<'_> {
             }
             Op::Fence { mem, order, fences } => {
                 let bits = fence_bits(order, fences);
-                if bits != 0 && mem != Scope::WorkItem && !self.target.quirks.fences_wait {
+                if bits != 0 && mem != Scope::WorkItem && !self.target.quirks.has(FencesWait) {
                     let operands = [self.scope(mem), self.w.u32(bits)];
                     push(&mut self.code, S::MemoryBarrier, &operands);
                 }
@@ -582,7 +583,7 @@ impl Emitter<'_> {
             let offset = at as u32 * elem.size();
             let align = align_at(align, offset);
             let left = (results.len() - at) as u32;
-            let part = PartialAccess::next(left, elem, align, self.target.quirks.long_words);
+            let part = PartialAccess::next(left, elem, align, self.target.quirks.has(LongWords));
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
             let access = Access::Load.of_shared(shared);

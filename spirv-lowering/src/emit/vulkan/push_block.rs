@@ -1,6 +1,6 @@
 //! Chooses the members of a kernel's push-constant block.
 //!
-//! Where the target has [`long_words`](crate::target::Quirks::long_words), a 64-bit value is one
+//! Where the target has [`LongWords`](crate::quirks::CodeQuirk::LongWords), a 64-bit value is one
 //! member, so that the driver sees one load. An address made of two halves is not seen to be
 //! uniform by such a driver, and accesses through it then extract it from a vector for each lane.
 //! Where a kernel also reads the same bytes in another way, and for other targets, they are 32-bit

@@ -9,6 +9,7 @@ use crate::ir::op::{GroupArith, IntCond, Op, Order, RmwOp};
 use crate::ir::types::{Space, Type};
 use crate::native::llvm::{self, LlvmType, Operand, Rmw};
 use crate::native::strides::{Class, Reach};
+use crate::quirks::CodeQuirk;
 
 /// Values that are interleaved in memory are taken apart up to so many.
 const MOST_INTERLEAVED: usize = 4;
@@ -345,7 +346,7 @@ impl Emitter<'_> {
                 let others = Operand::constant(ty, 0);
                 let args = [at, &Operand::i32(align), &mask, &others];
                 let loaded = self.llvm.call(name, ty, &args);
-                match self.shape.moved_loads {
+                match self.shape.quirks.has(CodeQuirk::MovedLoads) {
                     true => self.llvm.freeze(&loaded),
                     false => loaded,
                 }

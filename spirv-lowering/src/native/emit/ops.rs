@@ -11,6 +11,7 @@ use crate::ir::op::{Effect, FloatCond, NativeFn, Op, Order, Rounding, Scope};
 use crate::ir::types::Type;
 use crate::native::llvm::{self, Binary, Cast, LlvmType, Operand};
 use crate::native::strides::{Class, Reach};
+use crate::quirks::CodeQuirk;
 
 impl Emitter<'_> {
     /// Writes an instruction.
@@ -284,7 +285,10 @@ impl Emitter<'_> {
             Op::Bitcast if a.ty() == to => a.clone(),
             Op::Bitcast => {
                 let mut value = a.clone();
-                if self.shape.halves_of_masks && a.ty() == LlvmType::I16 && to == LlvmType::HALF {
+                if self.shape.quirks.has(CodeQuirk::HalvesOfMasks)
+                    && a.ty() == LlvmType::I16
+                    && to == LlvmType::HALF
+                {
                     value = self.llvm.in_register(a);
                 }
                 self.llvm.cast(Cast::Bitcast, &value, to)

@@ -12,6 +12,8 @@ use crate::ir::entity::Value;
 use crate::ir::function::Function;
 use crate::ir::op::Op;
 use crate::native::llvm::{Cast, LlvmType, Operand};
+use crate::native::Packing;
+use crate::quirks::CodeQuirk;
 
 /// Casts that are looked through.
 const CASTS: usize = 3;
@@ -53,7 +55,10 @@ impl Emitter<'_> {
     pub(super) fn fenced(&mut self, value: Value, vector: Operand) -> Operand {
         let ty = vector.ty();
         let integer = ty.is_int() && ty.element() != LlvmType::BIT;
-        if !self.shape.merged_bits || !integer || !is_bit_choice(self.func, value) {
+        let merges = self.shape.quirks.has(CodeQuirk::MergedBits)
+            && self.shape.width >= 16
+            && self.shape.packing != Packing::Alone;
+        if !merges || !integer || !is_bit_choice(self.func, value) {
             return vector;
         }
         if ty.size() % 32 != 0 {

@@ -204,11 +204,7 @@ fn main() -> Res<()> {
                         lanes: lowered.interface.lanes,
                         width: target.subgroup_size,
                         packing,
-                        merged_bits: false,
-                        bounds_halves: false,
-                        absolute_differences: false,
-                        moved_loads: false,
-                        halves_of_masks: false,
+                        quirks: Default::default(),
                         stack: native::Stack::Whole,
                     };
                     let text = native::emit(&module, implicit, shape)?;
