@@ -50,7 +50,7 @@ quirks! {
     /// ([`lower_division`](crate::passes::lower_division)).
     MixedQuotients,
     /// Bytes that are swapped, complements that are repeated and single bits that are factors are wrong
-    /// ([`opaque_operands`](crate::passes::quirks::opaque_operands)).
+    /// ([`folded_bits`](crate::passes::quirks::folded_bits)).
     FoldedBits,
     /// A loop whose trip count is a minimum or maximum of 8- or 16-bit integers loses iterations
     /// ([`narrow_extremes`](crate::passes::quirks::narrow_extremes)).

@@ -223,7 +223,7 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.has(CodeQuirk::MisroundedDoubles),
     ),
     only_if(
-        optional("opaque_operands", |func, _| opaque_operands::run(func)),
+        optional("folded_bits", |func, _| folded_bits::run(func)),
         |_, l| l.target.quirks.has(CodeQuirk::FoldedBits),
     ),
     only_if(

@@ -85,7 +85,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "narrow_bit_counts" => Pass::Try(passes::quirks::narrow_bit_counts::run),
         "lower_division" => Pass::Try(|f| passes::lower_division::run(f, false).map(|_| ())),
         "lower_division_all" => Pass::Try(|f| passes::lower_division::run(f, true).map(|_| ())),
-        "opaque_operands" => Pass::Try(|f| passes::quirks::opaque_operands::run(f).map(|_| ())),
+        "folded_bits" => Pass::Try(|f| passes::quirks::folded_bits::run(f).map(|_| ())),
         "narrow_extremes" => Pass::Try(passes::quirks::narrow_extremes::run),
         "absolute_differences" => {
             Pass::Try(|f| passes::quirks::absolute_differences::run(f).map(|_| ()))
