@@ -79,6 +79,7 @@
 //!     width: 8,
 //!     packing: native::Packing::ANY_GROUP,
 //!     quirks: Default::default(),
+//!     gathers: true,
 //!     stack: native::Stack::HERE,
 //! };
 //! let llvm = native::emit(&parse_module(&lowered.kir)?, &lowered.interface.implicit, shape)?;

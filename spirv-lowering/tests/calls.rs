@@ -87,6 +87,7 @@ fn llvm(kir: &str) -> Result<String, String> {
         width: 16,
         packing: Packing::Rows,
         quirks: Default::default(),
+        gathers: true,
         stack: Stack::Whole,
     };
     let module = parse_module(kir).map_err(|error| error.to_string())?;

@@ -95,6 +95,7 @@ impl Native {
             width: self.width,
             packing,
             quirks: generator.quirks().of_code(),
+            gathers: generator.gathers(self.width),
             stack: Stack::HERE,
         };
         let producer = format!("{} {shape:?}", generator.identity(self.width));

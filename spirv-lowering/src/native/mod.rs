@@ -183,6 +183,8 @@ pub struct Shape {
     pub packing: Packing,
     /// The defects and peculiarities of LLVM.
     pub quirks: CodeQuirks,
+    /// LLVM has an instruction for gathers of elements of 32 bits and more, and uses it.
+    pub gathers: bool,
     /// Which stack the code runs on.
     pub stack: Stack,
 }
@@ -320,12 +322,19 @@ impl Piece {
 /// Returns the LLVM IR of a function without local variables, for tests.
 #[cfg(test)]
 fn text_of(func: &str, lanes: u32) -> String {
+    text_for(func, lanes, true)
+}
+
+/// Returns the same for a processor that has, or has not, instructions for gathers.
+#[cfg(test)]
+fn text_for(func: &str, lanes: u32, gathers: bool) -> String {
     let func = crate::ir::parse::parse_function(func).unwrap();
     let shape = Shape {
         lanes,
         width: 16,
         packing: Packing::Rows,
         quirks: CodeQuirks::default(),
+        gathers,
         stack: Stack::Whole,
     };
     let locals = Locals {

@@ -191,6 +191,19 @@ impl Generator {
         vec!["-target-cpu".to_owned(), cpu.to_owned()]
     }
 
+    /// Returns true if LLVM may use instructions for gathers, with vectors of `lanes` 32-bit
+    /// elements. For AMD's processors before AVX-512, and for processors by their level alone, it
+    /// takes the lanes one by one, though AVX2 has the instructions.
+    pub fn gathers(&self, lanes: u32) -> bool {
+        let processor = self.processor(lanes);
+        let is = |start: &str| processor.iter().any(|word| word.starts_with(start));
+        match lanes {
+            0..8 => false,
+            8..16 => !is("znver") && !is("x86-64"),
+            _ => true,
+        }
+    }
+
     /// Compiles LLVM's IR in text to an object file: of ELF on every system, since the loader is
     /// Pumice's.
     pub fn object(&self, text: &str, lanes: u32) -> Result<Vec<u8>, BuildFailure> {

@@ -296,15 +296,27 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Loads an element for each active lane from its address; others get 0.
     pub(super) fn gather(&mut self, ty: Type, at: &Operand, align: u32, cx: &Context) -> Operand {
         let (mask, size, ty) = (self.mask_vector(&cx.mask), ty.size(), self.vec(ty));
         if self.loops_over_lanes(size, false) {
             return self.gather_in_loop(ty, at, &mask, align);
         }
+        let has_instruction = self.shape.gathers && size >= 4;
+        let (at, mask, align) = match cx.mask {
+            // LLVM would emit a branch for each lane, and hundreds of them take it seconds.
+            Some(_) if !has_instruction => {
+                let zeros = self.llvm.zero_bytes();
+                let zeros = self.llvm.splat(&zeros, self.shape.lanes);
+                let at = self.llvm.select(&mask, at, &zeros);
+                (at, self.splat_const(LlvmType::BIT, 1), align.min(size))
+            }
+            _ => (at.clone(), mask, align),
+        };
         let name = format_args!("llvm.masked.gather.{}.{}", ty.suffix(), at.ty().suffix());
         let others = Operand::constant(ty, 0);
         self.llvm
-            .call(name, ty, &[at, &Operand::i32(align), &mask, &others])
+            .call(name, ty, &[&at, &Operand::i32(align), &mask, &others])
     }
 
     pub(super) fn scatter(&mut self, at: &Operand, value: &Operand, align: u32, cx: &Context) {

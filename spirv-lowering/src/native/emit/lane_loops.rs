@@ -117,11 +117,11 @@ impl Emitter<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::native::text_of;
+    use crate::native::{text_for, text_of};
 
-    /// Returns LLVM's IR of a kernel that copies elements of a type whose numbers are in memory.
-    fn indexed(ty: &str, size: u32, lanes: u32) -> String {
-        let func = format!(
+    /// Returns a kernel that doubles elements of a type at addresses without order.
+    fn indexed(ty: &str, size: u32) -> String {
+        format!(
             "func fn0 \"f\" () -> () {{
 block0:
   v0 = hw.local_invocation_id.0 : i32
@@ -136,8 +136,7 @@ block0:
   return
 }}
 "
-        );
-        text_of(&func, lanes)
+        )
     }
 
     #[test]
@@ -148,11 +147,36 @@ block0:
             ("i8", 1, 32, true),
             ("i16", 2, 64, true),
         ] {
-            let text = indexed(ty, size, lanes);
+            let text = text_of(&indexed(ty, size), lanes);
             let of = |name: &str| text.contains(name);
             let each = ["@llvm.masked.gather", "@llvm.masked.scatter"].map(of);
             let in_loops = ["@gather_", "@scatter_"].map(of);
             assert_eq!((each, in_loops), ([!loops; 2], [loops; 2]), "{ty} {lanes}");
+        }
+    }
+
+    /// Checks that lanes without a work-item load zeros from the stack where LLVM would otherwise
+    /// emit a branch for each lane.
+    #[test]
+    fn gathers_without_instructions_have_no_mask() {
+        for (ty, size, gathers, masked) in [
+            ("i32", 4, true, true),
+            ("i32", 4, false, false),
+            ("i8", 1, true, false),
+        ] {
+            let here = indexed(ty, size).replace("  return", "  jump block2\nblock2:\n  return");
+            let some = "  v8 = icmp.ult v1, v0 : bool\n  br v8, block1, block2\nblock1:\n  v6 =";
+            let text = text_for(&here.replace("  v6 =", some), 8, gathers);
+            let gather = text
+                .lines()
+                .find(|line| line.contains("= call <8 x i") && line.contains("gather"));
+            let all = format!("<8 x i1> <{}>", ["i1 true"; 8].join(", "));
+            assert_eq!(
+                gather.map(|line| line.contains(&all)),
+                Some(!masked),
+                "{text}"
+            );
+            assert_eq!(text.contains("store i64 0, ptr"), !masked, "{text}");
         }
     }
 }

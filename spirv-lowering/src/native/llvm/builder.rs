@@ -73,6 +73,8 @@ pub struct Builder<'a> {
     text: String,
     /// Stack slots, at the beginning of the function.
     slots: String,
+    /// The address of eight zero bytes.
+    zero_bytes: Option<Operand>,
     /// Instructions that are run once, behind the stack slots.
     prologue: String,
     /// The results of the prologue, by their instructions.
@@ -99,6 +101,7 @@ impl<'a> Builder<'a> {
         Self {
             text: String::new(),
             slots: String::new(),
+            zero_bytes: None,
             prologue: String::new(),
             hoisted: FxHashMap::default(),
             hoists: false,
@@ -512,6 +515,18 @@ impl<'a> Builder<'a> {
             slot.address
         );
         slot
+    }
+
+    /// Returns the address of eight bytes on the stack that are zero.
+    pub fn zero_bytes(&mut self) -> Operand {
+        if let Some(address) = &self.zero_bytes {
+            return address.clone();
+        }
+        let slot = self.alloca(LlvmType::I64, 8);
+        let address = slot.address;
+        let _ = writeln!(self.slots, "  store i64 0, ptr {address}, align 8");
+        self.zero_bytes = Some(address.clone());
+        address
     }
 
     /// Loads the contents of a stack slot.

@@ -205,6 +205,7 @@ fn main() -> Res<()> {
                         width: target.subgroup_size,
                         packing,
                         quirks: Default::default(),
+                        gathers: true,
                         stack: native::Stack::Whole,
                     };
                     let text = native::emit(&module, implicit, shape)?;
