@@ -189,6 +189,13 @@ pub struct Shape {
     pub stack: Stack,
 }
 
+impl Shape {
+    /// Returns true if LLVM has an instruction for scatters of elements of 32 bits and more.
+    fn scatters(&self) -> bool {
+        self.width >= 16
+    }
+}
+
 /// Where the local variables of a kernel lie.
 pub struct Locals {
     /// The offset of each.
@@ -322,16 +329,17 @@ impl Piece {
 /// Returns the LLVM IR of a function without local variables, for tests.
 #[cfg(test)]
 fn text_of(func: &str, lanes: u32) -> String {
-    text_for(func, lanes, true)
+    text_for(func, lanes, 16, true)
 }
 
-/// Returns the same for a processor that has, or has not, instructions for gathers.
+/// Returns the same for a processor with vectors of `width` elements, which has, or has not,
+/// instructions for gathers.
 #[cfg(test)]
-fn text_for(func: &str, lanes: u32, gathers: bool) -> String {
+fn text_for(func: &str, lanes: u32, width: u32, gathers: bool) -> String {
     let func = crate::ir::parse::parse_function(func).unwrap();
     let shape = Shape {
         lanes,
-        width: 16,
+        width,
         packing: Packing::Rows,
         quirks: CodeQuirks::default(),
         gathers,

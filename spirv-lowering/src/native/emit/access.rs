@@ -304,12 +304,9 @@ impl Emitter<'_> {
         }
         let has_instruction = self.shape.gathers && size >= 4;
         let (at, mask, align) = match cx.mask {
-            // LLVM would emit a branch for each lane, and hundreds of them take it seconds.
             Some(_) if !has_instruction => {
                 let zeros = self.llvm.zero_bytes();
-                let zeros = self.llvm.splat(&zeros, self.shape.lanes);
-                let at = self.llvm.select(&mask, at, &zeros);
-                (at, self.splat_const(LlvmType::BIT, 1), align.min(size))
+                self.with_all_lanes(at, &mask, &zeros, align.min(size))
             }
             _ => (at.clone(), mask, align),
         };
@@ -319,15 +316,39 @@ impl Emitter<'_> {
             .call(name, ty, &[&at, &Operand::i32(align), &mask, &others])
     }
 
+    /// Stores the value of each active lane to its address, in the order of the lanes.
     pub(super) fn scatter(&mut self, at: &Operand, value: &Operand, align: u32, cx: &Context) {
-        let mask = self.mask_vector(&cx.mask);
-        if self.loops_over_lanes(value.ty().element().bytes(), false) {
+        let (mask, size) = (self.mask_vector(&cx.mask), value.ty().element().bytes());
+        if self.loops_over_lanes(size, false) {
             return self.scatter_in_loop(at, value, &mask, align);
         }
+        let has_instruction = self.shape.scatters() && size >= 4;
+        let (at, mask, align) = match cx.mask {
+            Some(_) if !has_instruction => {
+                let ignored = self.llvm.ignored_bytes();
+                self.with_all_lanes(at, &mask, &ignored, align.min(size))
+            }
+            _ => (at.clone(), mask, align),
+        };
         let (ty, ptrs) = (value.ty().suffix(), at.ty().suffix());
-        let args = [value, at, &Operand::i32(align), &mask];
+        let args = [value, &at, &Operand::i32(align), &mask];
         self.llvm
             .call_void(format_args!("llvm.masked.scatter.{ty}.{ptrs}"), &args);
+    }
+
+    /// Returns addresses, mask and alignment of an access by all lanes, in which inactive ones
+    /// access `others`: for a masked one LLVM would emit a branch for each lane, and hundreds of
+    /// them take it seconds.
+    fn with_all_lanes(
+        &mut self,
+        at: &Operand,
+        mask: &Operand,
+        others: &Operand,
+        align: u32,
+    ) -> (Operand, Operand, u32) {
+        let others = self.llvm.splat(others, self.shape.lanes);
+        let at = self.llvm.select(mask, at, &others);
+        (at, self.splat_const(LlvmType::BIT, 1), align)
     }
 
     /// Returns the mask with each lane `n` times.

@@ -155,28 +155,31 @@ block0:
         }
     }
 
-    /// Checks that lanes without a work-item load zeros from the stack where LLVM would otherwise
-    /// emit a branch for each lane.
+    /// Checks that lanes without a work-item access the stack where LLVM would otherwise emit a
+    /// branch for each lane.
     #[test]
-    fn gathers_without_instructions_have_no_mask() {
-        for (ty, size, gathers, masked) in [
-            ("i32", 4, true, true),
-            ("i32", 4, false, false),
-            ("i8", 1, true, false),
+    fn accesses_without_instructions_have_no_mask() {
+        let all = format!("<8 x i1> <{}>", ["i1 true"; 8].join(", "));
+        for (ty, size, width, gathers, masked) in [
+            ("i32", 4, 16, true, [true, true]),
+            ("i32", 4, 8, true, [true, false]),
+            ("i32", 4, 8, false, [false, false]),
+            ("i8", 1, 16, true, [false, false]),
         ] {
             let here = indexed(ty, size).replace("  return", "  jump block2\nblock2:\n  return");
             let some = "  v8 = icmp.ult v1, v0 : bool\n  br v8, block1, block2\nblock1:\n  v6 =";
-            let text = text_for(&here.replace("  v6 =", some), 8, gathers);
-            let gather = text
-                .lines()
-                .find(|line| line.contains("= call <8 x i") && line.contains("gather"));
-            let all = format!("<8 x i1> <{}>", ["i1 true"; 8].join(", "));
-            assert_eq!(
-                gather.map(|line| line.contains(&all)),
-                Some(!masked),
-                "{text}"
-            );
-            assert_eq!(text.contains("store i64 0, ptr"), !masked, "{text}");
+            let text = text_for(&here.replace("  v6 =", some), 8, width, gathers);
+            let is_masked = |name: &str| {
+                let mut calls = text
+                    .lines()
+                    .filter(|line| line.contains("  call ") || line.contains("= call "));
+                calls
+                    .find(|line| line.contains(name))
+                    .map(|line| !line.contains(&all))
+            };
+            let found = ["masked.gather", "masked.scatter"].map(is_masked);
+            assert_eq!(found, masked.map(Some), "{text}");
+            assert_eq!(text.contains("store i64 0, ptr"), !masked[0], "{text}");
         }
     }
 }

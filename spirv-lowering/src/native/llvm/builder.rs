@@ -75,6 +75,8 @@ pub struct Builder<'a> {
     slots: String,
     /// The address of eight zero bytes.
     zero_bytes: Option<Operand>,
+    /// The address of eight bytes that nothing reads.
+    ignored_bytes: Option<Operand>,
     /// Instructions that are run once, behind the stack slots.
     prologue: String,
     /// The results of the prologue, by their instructions.
@@ -102,6 +104,7 @@ impl<'a> Builder<'a> {
             text: String::new(),
             slots: String::new(),
             zero_bytes: None,
+            ignored_bytes: None,
             prologue: String::new(),
             hoisted: FxHashMap::default(),
             hoists: false,
@@ -526,6 +529,16 @@ impl<'a> Builder<'a> {
         let address = slot.address;
         let _ = writeln!(self.slots, "  store i64 0, ptr {address}, align 8");
         self.zero_bytes = Some(address.clone());
+        address
+    }
+
+    /// Returns the address of eight bytes on the stack for what nothing reads.
+    pub fn ignored_bytes(&mut self) -> Operand {
+        if let Some(address) = &self.ignored_bytes {
+            return address.clone();
+        }
+        let address = self.alloca(LlvmType::I64, 8).address;
+        self.ignored_bytes = Some(address.clone());
         address
     }
 
