@@ -24,6 +24,8 @@
 //! among the arguments; where the kernel lets the device filter, [`KernelInterface::samplers`] also
 //! asks for sampler descriptors, which are always of normalised coordinates.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 /// The specialisation constant ids of the work-group size.
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
 /// The specialisation constant id of the test for work-items beyond the ND-range: 0 (off) or 1.
@@ -36,7 +38,9 @@ pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
 pub const LOCAL_ARG_ALIGN: u32 = 128;
 
 /// A value that the runtime supplies with every dispatch, if the kernel uses it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize,
+)]
 pub enum Implicit {
     /// u64: device address of the buffer with the explicit arguments.
     ArgBuffer,
@@ -108,7 +112,7 @@ impl Implicit {
 }
 
 /// The kind of an explicit kernel argument, with its place in the argument block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub enum ArgKind {
     /// A value of `size` bytes (scalar, vector, structure) copied to `offset` of the argument block.
     Value {
@@ -169,7 +173,7 @@ impl ArgKind {
 }
 
 /// The geometry of an image type of OpenCL C.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub enum ImageDim {
     /// image1d_t
     D1,
@@ -208,7 +212,7 @@ impl ImageDim {
 
 /// The bindings of an image, one for each way in which the kernel accesses it. Those of an image of
 /// [`ImageDim::Buffer`] are texel buffers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, BorshSerialize, BorshDeserialize)]
 pub struct ImageBindings {
     /// A SAMPLED_IMAGE descriptor, for reads.
     pub sampled: Option<u32>,
@@ -243,7 +247,7 @@ impl ImageBindings {
 }
 
 /// An image argument: its descriptors, and the place of its properties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct ImageArg {
     /// Geometry.
     pub dim: ImageDim,
@@ -308,7 +312,7 @@ pub mod sampler {
 }
 
 /// A SAMPLER descriptor: normalised coordinates, addressing and filter as the property word says, transparent black border.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct SamplerBinding {
     /// Binding in set 0.
     pub binding: u32,
@@ -317,7 +321,7 @@ pub struct SamplerBinding {
 }
 
 /// The source of a sampler's properties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub enum SamplerSource {
     /// The sampler argument of this index.
     Arg(u32),
@@ -328,7 +332,7 @@ pub enum SamplerSource {
 }
 
 /// CL_KERNEL_ARG_ADDRESS_QUALIFIER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub enum AddressQualifier {
     /// CL_KERNEL_ARG_ADDRESS_GLOBAL
     Global,
@@ -341,7 +345,7 @@ pub enum AddressQualifier {
 }
 
 /// CL_KERNEL_ARG_ACCESS_QUALIFIER.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub enum AccessQualifier {
     /// CL_KERNEL_ARG_ACCESS_NONE
     None,
@@ -354,7 +358,7 @@ pub enum AccessQualifier {
 }
 
 /// One explicit kernel argument: its place, and the answers of clGetKernelArgInfo.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Arg {
     /// The place, or `None` if the kernel has not been lowered yet or never reads the argument.
     pub kind: ArgKind,
@@ -377,7 +381,7 @@ pub struct Arg {
 }
 
 /// The caller of a kernel (SPIR-V execution modes Initializer and Finalizer).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, BorshSerialize, BorshDeserialize)]
 pub enum KernelRole {
     /// Launched by the application.
     #[default]
@@ -394,7 +398,7 @@ pub enum KernelRole {
 }
 
 /// Attributes of a kernel function.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, BorshSerialize, BorshDeserialize)]
 pub struct KernelAttributes {
     /// The caller.
     pub role: KernelRole,
@@ -422,7 +426,7 @@ impl KernelAttributes {
 }
 
 /// The properties of a lowered kernel that the runtime needs.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, BorshSerialize, BorshDeserialize)]
 pub struct KernelInterface {
     /// Kernel (entry point) name.
     pub name: String,
@@ -470,7 +474,7 @@ pub struct KernelInterface {
 }
 
 /// The accesses that a launch may make to the memory behind an argument of its kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Access(u8);
 
 impl Access {
@@ -520,7 +524,7 @@ impl KernelInterface {
 }
 
 /// A pointer inside the initial data of the program-scope variables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Relocation {
     /// The offset of the 8-byte pointer from the start of the data.
     pub offset: u64,
@@ -530,7 +534,7 @@ pub struct Relocation {
 }
 
 /// The program-scope variables and constants of a program: one buffer a program and device.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, BorshSerialize, BorshDeserialize)]
 pub struct ProgramGlobals {
     /// Initial contents. Empty when there are none.
     pub data: Vec<u8>,

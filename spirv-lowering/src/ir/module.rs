@@ -4,6 +4,7 @@ use super::entity::{FuncId, GlobalId, PrimaryMap};
 use super::function::{Function, Linkage};
 use super::types::{Space, Type};
 use crate::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelAttributes};
+use borsh::{BorshDeserialize, BorshSerialize};
 use rustc_hash::FxHashMap;
 
 /// A pointer within the initial data of a global.
@@ -143,7 +144,7 @@ pub struct EntryPoint {
 }
 
 /// One argument of a printf call after the format.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum PrintfArg {
     /// `lanes` values of a type.
     #[allow(missing_docs)]
@@ -155,7 +156,7 @@ pub enum PrintfArg {
 }
 
 /// A printf call site.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct PrintfSite {
     /// The format string, without its terminating zero.
     pub format: Vec<u8>,

@@ -1,7 +1,11 @@
 //! The types of values and the address spaces of pointers.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 /// An OpenCL address space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize,
+)]
 pub enum Space {
     /// `global`: device memory by address. SPIR-V CrossWorkgroup.
     Global,
@@ -16,7 +20,9 @@ pub enum Space {
 }
 
 /// The type of a value. All are scalars.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, BorshSerialize, BorshDeserialize,
+)]
 pub enum Type {
     /// A truth value. Never in memory.
     Bool,

@@ -24,6 +24,7 @@ use crate::options::Options;
 use crate::passes::share_calls::{self, WithCallees};
 use crate::passes::{lower_builtins, lower_globals};
 use crate::target::Target;
+use borsh::{BorshDeserialize, BorshSerialize};
 use form::Form;
 use lowering::Lowering;
 use pass::Runner;
@@ -36,7 +37,7 @@ const MANY_WORDS: usize = 150_000;
 const MANY_WORDS_FOR_CALLS: usize = 50_000;
 
 /// A lowered kernel.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Lowered {
     /// Vulkan SPIR-V with one entry point, `main`. Empty for processors.
     pub words: Vec<u32>,
