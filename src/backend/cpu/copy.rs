@@ -4,30 +4,65 @@ use super::pool::{Pool, Shared};
 use crate::backend::BufferCopy;
 use std::sync::Arc;
 
-/// From so many bytes on several threads copy. Each gets one piece: the C library writes past the caches from some megabytes on.
+/// The bytes from which on several threads copy or fill. Each gets one piece: the C library writes
+/// past the caches from some megabytes on.
 const PARALLEL: u64 = 8 << 20;
 
-/// A copy that threads share.
-struct Pieces {
-    from: *const u8,
+/// The multiple of which pieces are, in bytes.
+const PIECE: u64 = 4096;
+
+/// The source of the bytes that are written.
+enum Source<'a> {
+    /// The bytes at an address.
+    Memory(*const u8),
+    /// A pattern, over and over, whose length divides [`PIECE`].
+    Pattern(&'a [u8]),
+}
+
+/// A copy or a fill that threads share.
+struct Pieces<'a> {
+    source: Source<'a>,
     to: *mut u8,
     bytes: u64,
     piece: u64,
 }
 
-// SAFETY: what they point to may be accessed by this copy alone, and no byte by two pieces.
-unsafe impl Send for Pieces {}
+// SAFETY: what they point to may be accessed by this operation alone, and no byte by two pieces.
+unsafe impl Send for Pieces<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Pieces {}
+unsafe impl Sync for Pieces<'_> {}
 
-impl Shared for Pieces {
+impl<'a> Pieces<'a> {
+    /// Returns one piece for each thread of a pool.
+    fn new(pool: &Pool, source: Source<'a>, to: *mut u8, bytes: u64) -> Self {
+        let piece = bytes.div_ceil(pool.cores() as u64);
+        Self {
+            source,
+            to,
+            bytes,
+            piece: piece.next_multiple_of(PIECE),
+        }
+    }
+
+    /// Returns true if several threads are to share an operation.
+    fn pay(pool: &Pool, bytes: u64) -> bool {
+        bytes >= PARALLEL && pool.cores() > 1
+    }
+}
+
+impl Shared for Pieces<'_> {
     fn run(&self, first: u64, count: u64) {
         let begin = (first * self.piece).min(self.bytes);
         let end = ((first + count) * self.piece).min(self.bytes);
         let (at, bytes) = (begin as usize, (end - begin) as usize);
-        // SAFETY: within the two ranges, which do not meet.
-        unsafe {
-            std::ptr::copy_nonoverlapping(self.from.add(at), self.to.add(at), bytes);
+        let to = self.to.wrapping_add(at);
+        match self.source {
+            // SAFETY: within the two ranges, which do not meet.
+            Source::Memory(from) => unsafe {
+                std::ptr::copy_nonoverlapping(from.add(at), to, bytes);
+            },
+            // SAFETY: within the range.
+            Source::Pattern(pattern) => unsafe { fill_piece(to, bytes, pattern) },
         }
     }
 }
@@ -38,18 +73,12 @@ impl Shared for Pieces {
 /// All rows must lie within memory that is valid on either side, and nothing else may access it meanwhile.
 pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &BufferCopy) {
     let r = region;
-    let cores = pool.cores() as u64;
-    if r.rows == 1 && r.slices == 1 && r.bytes >= PARALLEL && cores > 1 {
+    if r.rows == 1 && r.slices == 1 && Pieces::pay(pool, r.bytes) {
         let from = from.wrapping_add(r.src_offset as usize);
         let to = to.wrapping_add(r.dst_offset as usize);
         if (from as u64).abs_diff(to as u64) >= r.bytes {
-            let pieces = Pieces {
-                from,
-                to,
-                bytes: r.bytes,
-                piece: r.bytes.div_ceil(cores).next_multiple_of(4096),
-            };
-            pool.run_shared(&pieces, cores, 1);
+            let pieces = Pieces::new(pool, Source::Memory(from), to, r.bytes);
+            pool.run_shared(&pieces, pool.cores() as u64, 1);
             return;
         }
     }
@@ -73,8 +102,22 @@ pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &Buff
 ///
 /// # Safety
 /// The bytes must be valid for writes, and nothing else may access them meanwhile.
-pub unsafe fn fill(to: *mut u8, size: u64, pattern: &[u8]) {
-    let size = size as usize;
+pub unsafe fn fill(pool: &Arc<Pool>, to: *mut u8, size: u64, pattern: &[u8]) {
+    let divides = !pattern.is_empty() && (PIECE as usize).is_multiple_of(pattern.len());
+    if divides && Pieces::pay(pool, size) {
+        let pieces = Pieces::new(pool, Source::Pattern(pattern), to, size);
+        pool.run_shared(&pieces, pool.cores() as u64, 1);
+        return;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { fill_piece(to, size as usize, pattern) };
+}
+
+/// Fills `size` bytes in this thread.
+///
+/// # Safety
+/// As of [`fill`].
+unsafe fn fill_piece(to: *mut u8, size: usize, pattern: &[u8]) {
     if let Some(&first) = pattern
         .first()
         .filter(|&&b| pattern.iter().all(|&p| p == b))
@@ -85,8 +128,8 @@ pub unsafe fn fill(to: *mut u8, size: u64, pattern: &[u8]) {
     }
     // A block of the pattern that stays in the cache, then that block: on whole cache lines, since it is read again and again.
     #[repr(align(64))]
-    struct Block([u8; 4096]);
-    let Block(ref mut block) = Block([0; 4096]);
+    struct Block([u8; PIECE as usize]);
+    let Block(ref mut block) = Block([0; PIECE as usize]);
     let unit = pattern.len().clamp(1, block.len());
     let whole = block.len() / unit * unit;
     for piece in block[..whole].chunks_exact_mut(unit) {
@@ -107,15 +150,19 @@ mod tests {
 
     #[test]
     fn fills_and_copies() {
-        for unit in [1usize, 2, 4, 8, 16, 128] {
-            let pattern: Vec<u8> = (1..=unit as u8).collect();
-            let mut memory = vec![0u8; unit * 100];
-            let size = memory.len() as u64;
-            // SAFETY: the whole of it.
-            unsafe { fill(memory.as_mut_ptr(), size, &pattern) };
-            assert!(memory.chunks(unit).all(|piece| piece == pattern));
-        }
         let pool = Pool::new(2);
+        // Large ones are filled by two threads, with a last piece that is shorter.
+        let large = PARALLEL as usize + 128;
+        for unit in [1usize, 2, 4, 8, 12, 16, 128] {
+            let pattern: Vec<u8> = (1..=unit as u8).collect();
+            for size in [unit * 100, large / unit * unit] {
+                let mut memory = vec![0u8; size + 1];
+                // SAFETY: all but the last byte.
+                unsafe { fill(&pool, memory.as_mut_ptr(), size as u64, &pattern) };
+                assert!(memory[..size].chunks(unit).all(|piece| piece == pattern));
+                assert_eq!(memory[size], 0);
+            }
+        }
         let from: Vec<u8> = (0..64).collect();
         let mut to = vec![0u8; 64];
         let region = BufferCopy {

@@ -289,7 +289,9 @@ impl StepAction {
                 copy::copy(pool, src.pointer, dst.pointer, region);
             },
             // SAFETY: as above.
-            Self::Fill(dst, pattern) => unsafe { copy::fill(dst.pointer, dst.size, pattern) },
+            Self::Fill(dst, pattern) => unsafe {
+                copy::fill(pool, dst.pointer, dst.size, pattern);
+            },
             // SAFETY: as above.
             Self::Update(dst, data) => unsafe {
                 let bytes = data.len().min(dst.size as usize);
