@@ -4,12 +4,15 @@ __kernel void nothing(__global int *p) {}
 
 __kernel void bump(__global int *p) { p[get_global_id(0)] += 1; }
 
-// One work-group works on `count` words, `rounds` times each.
+// One work-group of 64 work-items works on `count` words: `rounds` times on the first of 64 of a
+// work-item, once on the others. The loop is long, so that it takes the same time whether or not
+// the processor predicts its end: it does after some launches in a row, not beside other work.
 __kernel void grind(__global uint *p, uint count, uint rounds)
 {
     for (uint i = get_local_id(0); i < count; i += get_local_size(0)) {
         uint x = p[i];
-        for (uint k = 0; k < rounds; k++) x = x * 1664525u + 1013904223u;
+        uint times = i / 64 % 64 == 0 ? rounds : 1;
+        for (uint k = 0; k < times; k++) x = x * 1664525u + 1013904223u;
         p[i] = x;
     }
 }

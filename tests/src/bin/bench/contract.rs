@@ -30,6 +30,10 @@ pub fn launches_with_events(rig: &Rig) -> Result<Option<Ready>> {
 /// A kernel of one group that takes so many seconds or more: its number of rounds.
 fn rounds_for(queue: &Queue, kernel: &Kernel, seconds: f64) -> Result<u32> {
     let mut rounds = 16u32;
+    // The first launch makes the kernel's code.
+    kernel.arg(2, rounds)?;
+    queue.launch(kernel, &[64], &[64])?;
+    queue.finish()?;
     loop {
         kernel.arg(2, rounds)?;
         let start = Instant::now();
@@ -206,17 +210,15 @@ pub fn double_buffering(rig: &Rig) -> Result<Option<Ready>> {
     pipeline.kernels()?;
     let ideal = pipeline.kernels()?.min(pipeline.kernels()?);
     pipeline.run()?;
-    let grind = |value: u32| {
-        (0..rounds).fold(value, |value, _| {
+    let grind = |at: usize| {
+        let times = if at / 64 % 64 == 0 { rounds } else { 1 };
+        (0..times).fold(at as u32, |value, _| {
             value.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
         })
     };
     for output in &pipeline.output {
         let mut samples = output.iter().enumerate().step_by(4001);
-        expect(
-            samples.all(|(at, &value)| value == grind(at as u32)),
-            "a part",
-        )?;
+        expect(samples.all(|(at, &value)| value == grind(at)), "a part")?;
     }
     Ok(Some(Ready {
         run: Box::new(move |n| (0..n).try_for_each(|_| pipeline.run())),
