@@ -38,11 +38,17 @@ fn encode(magic: &[u8; 4], value: &impl BorshSerialize) -> Vec<u8> {
     bytes
 }
 
-fn decode<T: BorshDeserialize>(magic: &[u8; 4], bytes: &[u8]) -> Decoded<T> {
+/// Decodes a value. It is damaged unless `is_sound` returns true for it.
+fn decode<T: BorshDeserialize>(
+    magic: &[u8; 4],
+    bytes: &[u8],
+    is_sound: impl FnOnce(&T) -> bool,
+) -> Decoded<T> {
     let fields = bytes
         .strip_prefix(&header(magic))
         .ok_or(DecodeError::Header)?;
-    T::try_from_slice(fields).map_err(|_| DecodeError::Field)
+    let value = T::try_from_slice(fields).ok().filter(is_sound);
+    value.ok_or(DecodeError::Field)
 }
 
 /// Returns the bytes of words, little-endian.
@@ -67,17 +73,12 @@ impl KernelInterface {
 
     /// Decodes an interface.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
-        let interface: Self = decode(Self::MAGIC, bytes)?;
-        interface.check()?;
-        Ok(interface)
+        decode(Self::MAGIC, bytes, Self::is_sound)
     }
 
-    /// Returns an error if the arguments and their accesses are not as many.
-    fn check(&self) -> Decoded<()> {
-        match self.arg_access.len() == self.args.len() {
-            true => Ok(()),
-            false => Err(DecodeError::Field),
-        }
+    /// Returns true if each argument has its accesses.
+    fn is_sound(&self) -> bool {
+        self.arg_access.len() == self.args.len()
     }
 }
 
@@ -91,16 +92,13 @@ impl ProgramGlobals {
 
     /// Decodes the variables. Every relocation is within the data.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
-        let globals: Self = decode(Self::MAGIC, bytes)?;
-        let size = globals.data.len() as u64;
-        let is_within = |r: &Relocation| {
-            let end = r.offset.checked_add(8);
-            end.is_some_and(|end| end <= size) && r.target <= size
-        };
-        match globals.relocations.iter().all(is_within) {
-            true => Ok(globals),
-            false => Err(DecodeError::Field),
-        }
+        decode(Self::MAGIC, bytes, |globals: &Self| {
+            let size = globals.data.len() as u64;
+            globals.relocations.iter().all(|r| {
+                let end = r.offset.checked_add(8);
+                end.is_some_and(|end| end <= size) && r.target <= size
+            })
+        })
     }
 }
 
@@ -114,17 +112,14 @@ impl Lowered {
 
     /// Decodes a kernel. It does not check whether the words are valid SPIR-V.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
-        let lowered: Self = decode(Self::MAGIC, bytes)?;
-        lowered.interface.check()?;
-        let mut args = lowered.printfs.iter().flat_map(|site| &site.args);
-        let is_vector = |arg: &PrintfArg| match arg {
-            PrintfArg::Value { lanes, .. } => (1..=16).contains(lanes),
-            PrintfArg::Text(_) | PrintfArg::String => true,
-        };
-        match args.all(is_vector) {
-            true => Ok(lowered),
-            false => Err(DecodeError::Field),
-        }
+        decode(Self::MAGIC, bytes, |lowered: &Self| {
+            let mut args = lowered.printfs.iter().flat_map(|site| &site.args);
+            let is_vector = |arg: &PrintfArg| match arg {
+                PrintfArg::Value { lanes, .. } => (1..=16).contains(lanes),
+                PrintfArg::Text(_) | PrintfArg::String => true,
+            };
+            lowered.interface.is_sound() && args.all(is_vector)
+        })
     }
 }
 

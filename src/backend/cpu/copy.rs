@@ -32,22 +32,21 @@ unsafe impl Send for Pieces<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Pieces<'_> {}
 
-impl<'a> Pieces<'a> {
-    /// Returns one piece for each thread of a pool.
-    fn new(pool: &Pool, source: Source<'a>, to: *mut u8, bytes: u64) -> Self {
-        let piece = bytes.div_ceil(pool.cores() as u64);
-        Self {
-            source,
-            to,
-            bytes,
-            piece: piece.next_multiple_of(PIECE),
-        }
-    }
+/// Returns true if several threads are to share a copy or a fill.
+fn pays(pool: &Pool, bytes: u64) -> bool {
+    bytes >= PARALLEL && pool.cores() > 1
+}
 
-    /// Returns true if several threads are to share an operation.
-    fn pay(pool: &Pool, bytes: u64) -> bool {
-        bytes >= PARALLEL && pool.cores() > 1
-    }
+/// Writes one piece in each thread of a pool.
+fn share(pool: &Arc<Pool>, source: Source<'_>, to: *mut u8, bytes: u64) {
+    let cores = pool.cores() as u64;
+    let pieces = Pieces {
+        source,
+        to,
+        bytes,
+        piece: bytes.div_ceil(cores).next_multiple_of(PIECE),
+    };
+    pool.run_shared(&pieces, cores, 1);
 }
 
 impl Shared for Pieces<'_> {
@@ -73,13 +72,11 @@ impl Shared for Pieces<'_> {
 /// All rows must lie within memory that is valid on either side, and nothing else may access it meanwhile.
 pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &BufferCopy) {
     let r = region;
-    if r.rows == 1 && r.slices == 1 && Pieces::pay(pool, r.bytes) {
+    if r.rows == 1 && r.slices == 1 && pays(pool, r.bytes) {
         let from = from.wrapping_add(r.src_offset as usize);
         let to = to.wrapping_add(r.dst_offset as usize);
         if (from as u64).abs_diff(to as u64) >= r.bytes {
-            let pieces = Pieces::new(pool, Source::Memory(from), to, r.bytes);
-            pool.run_shared(&pieces, pool.cores() as u64, 1);
-            return;
+            return share(pool, Source::Memory(from), to, r.bytes);
         }
     }
     for slice in 0..r.slices {
@@ -104,10 +101,8 @@ pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &Buff
 /// The bytes must be valid for writes, and nothing else may access them meanwhile.
 pub unsafe fn fill(pool: &Arc<Pool>, to: *mut u8, size: u64, pattern: &[u8]) {
     let divides = !pattern.is_empty() && (PIECE as usize).is_multiple_of(pattern.len());
-    if divides && Pieces::pay(pool, size) {
-        let pieces = Pieces::new(pool, Source::Pattern(pattern), to, size);
-        pool.run_shared(&pieces, pool.cores() as u64, 1);
-        return;
+    if divides && pays(pool, size) {
+        return share(pool, Source::Pattern(pattern), to, size);
     }
     // SAFETY: as the caller promises.
     unsafe { fill_piece(to, size as usize, pattern) };
