@@ -94,7 +94,7 @@ impl Native {
             },
             width: self.width,
             packing,
-            quirks: generator.quirks().of_code(),
+            quirks: generator.code_quirks(),
             gathers: generator.gathers(self.width),
             stack: Stack::HERE,
         };
@@ -174,7 +174,7 @@ fn check(object: &[u8], packing: Packing) -> Result<(), String> {
 }
 
 /// Returns the compiler for the machine that `processor` identifies; its report is cached.
-fn generator(processor: [u8; 16]) -> Result<Generator, BuildFailure> {
+fn generator(processor: [u8; 16]) -> Result<Arc<Generator>, BuildFailure> {
     const KIND: &str = "clang";
     let key = |identity: &str| {
         let mut key = CacheKey::new(KIND);

@@ -5,13 +5,17 @@ use super::process::{self, Finished};
 use super::toolchain::{self, Toolchain};
 use crate::compile::words::BuildFailure;
 use crate::quirks::{Quirks, Vendor};
+use spirv_lowering::quirks::CodeQuirks;
+use std::borrow::Cow;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A compiler that generates code for this machine.
 pub struct Generator {
     toolchain: &'static Toolchain,
-    report: &'static DriverReport,
+    report: DriverReport,
+    quirks: Quirks,
+    code_quirks: CodeQuirks,
 }
 
 /// The properties of this machine and compiler that clang's driver reports.
@@ -21,32 +25,6 @@ struct DriverReport {
     version: [u32; 3],
     /// The arguments for this machine's processor and features, or none if it does not report them.
     processor: Vec<String>,
-}
-
-/// Returns the report, which is the same for all calls. A query that failed for want of memory or
-/// the like is repeated. An error says that the driver hangs.
-fn report(
-    toolchain: &Toolchain,
-    load: impl FnOnce(&str) -> Option<Vec<u8>>,
-    store: impl FnOnce(&str, &[u8]),
-) -> Result<&'static DriverReport, BuildFailure> {
-    static REPORT: OnceLock<DriverReport> = OnceLock::new();
-    static NOTHING: DriverReport = DriverReport {
-        version: [0; 3],
-        processor: Vec::new(),
-    };
-    if let Some(report) = REPORT.get() {
-        return Ok(report);
-    }
-    if let Some(report) = load(&toolchain.identity).and_then(|bytes| read(&bytes)) {
-        return Ok(REPORT.get_or_init(|| report));
-    }
-    let report = ask(toolchain)?;
-    if report.processor.is_empty() {
-        return Ok(&NOTHING);
-    }
-    store(&toolchain.identity, written(&report).as_bytes());
-    Ok(REPORT.get_or_init(|| report))
 }
 
 /// Encodes a report for the cache: a line for the version, one for each argument.
@@ -143,21 +121,48 @@ pub const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
 };
 
 impl Generator {
-    /// Returns the compiler for this machine, or the reason why there is none. Its report stays the
-    /// same as long as neither it nor the machine changes, and a query takes 20 ms: `load` returns
-    /// the report that `store` stored for the compiler of that identity.
+    /// Returns the compiler for this machine, which is the same for all calls, or the reason why
+    /// there is none. Its report stays the same as long as neither it nor the machine changes, and
+    /// a query takes 20 ms: `load` returns the report that `store` stored for the compiler of that
+    /// identity. A query that failed for want of memory or the like is repeated by the next call.
     pub fn find(
         load: impl FnOnce(&str) -> Option<Vec<u8>>,
         store: impl FnOnce(&str, &[u8]),
-    ) -> Result<Self, BuildFailure> {
+    ) -> Result<Arc<Self>, BuildFailure> {
+        static FOUND: OnceLock<Arc<Generator>> = OnceLock::new();
+        if let Some(found) = FOUND.get() {
+            return Ok(found.clone());
+        }
         let toolchain = toolchain::get().ok_or_else(|| BuildFailure(toolchain::missing()))?;
-        let report = report(toolchain, load, store)?;
-        Ok(Self { toolchain, report })
+        let stored = load(&toolchain.identity).and_then(|bytes| read(&bytes));
+        let (report, is_new) = match stored {
+            Some(report) => (report, false),
+            None => (ask(toolchain)?, true),
+        };
+        let quirks = Quirks::of(Vendor::Clang, report.version);
+        let found = Arc::new(Self {
+            toolchain,
+            report,
+            quirks,
+            code_quirks: quirks.of_code(),
+        });
+        if found.report.processor.is_empty() {
+            return Ok(found);
+        }
+        if is_new {
+            store(&toolchain.identity, written(&found.report).as_bytes());
+        }
+        Ok(FOUND.get_or_init(|| found).clone())
     }
 
     /// Returns the quirks of the compiler.
     pub fn quirks(&self) -> Quirks {
-        Quirks::of(Vendor::Clang, self.report.version)
+        self.quirks
+    }
+
+    /// Returns the quirks of the compiler that shape the code of kernels.
+    pub fn code_quirks(&self) -> CodeQuirks {
+        self.code_quirks
     }
 
     /// Returns a name for everything that decides the generated code, with vectors of `lanes`
@@ -171,7 +176,7 @@ impl Generator {
     }
 
     /// Returns the arguments for the processor, with vectors of `lanes` 32-bit elements.
-    fn processor(&self, lanes: u32) -> Vec<String> {
+    fn processor(&self, lanes: u32) -> Cow<'_, [String]> {
         let report = &self.report.processor;
         let narrower = cfg!(target_arch = "x86_64")
             && report.iter().any(|word| match lanes {
@@ -180,7 +185,7 @@ impl Generator {
                 _ => false,
             });
         if !report.is_empty() && !narrower {
-            return report.clone();
+            return report.into();
         }
         let cpu = match (std::env::consts::ARCH, lanes) {
             ("x86_64", 16..) => "x86-64-v4",
@@ -188,7 +193,7 @@ impl Generator {
             ("x86_64", _) => "x86-64-v2",
             _ => "generic",
         };
-        vec!["-target-cpu".to_owned(), cpu.to_owned()]
+        vec!["-target-cpu".to_owned(), cpu.to_owned()].into()
     }
 
     /// Returns true if LLVM may use instructions for gathers, with vectors of `lanes` 32-bit
