@@ -115,7 +115,10 @@ pub fn held(rig: &Rig, count: usize) -> Result<Option<Ready>> {
 }
 
 /// Bytes of a part.
-const PART: usize = 1 << 20;
+const PART: usize = 16 << 20;
+/// The first elements of a part, which the kernel works on: few, as a processor that reads what
+/// another one wrote takes longer than the kernels alone do, and how much depends on the machine.
+const WORKED: usize = 1 << 12;
 /// Parts that go through the device, and buffers that they take turns in.
 const PARTS: usize = 24;
 const BUFFERS: usize = 3;
@@ -137,7 +140,7 @@ impl Pipeline {
         let mut buffers = Vec::new();
         for _ in 0..BUFFERS {
             let (buffer, kernel) = (context.buffer(PART)?, program.kernel("grind")?);
-            kernel.arg_buffer(0, &buffer)?.arg(1, (PART / 4) as u32)?;
+            kernel.arg_buffer(0, &buffer)?.arg(1, WORKED as u32)?;
             buffers.push((buffer, kernel));
         }
         Ok(Self {
@@ -204,13 +207,17 @@ pub fn double_buffering(rig: &Rig) -> Result<Option<Ready>> {
     // Kernels take twice as long as transfers.
     let (_, kernel) = &pipeline.buffers[0];
     let seconds = 2.0 * transfers / PARTS as f64;
-    let rounds = rounds_for(&pipeline.queues[1], kernel, seconds.max(0.001))?;
+    let rounds = rounds_for(&pipeline.queues[1], kernel, seconds)?;
     for (_, kernel) in &pipeline.buffers {
         kernel.arg(2, rounds)?;
     }
     pipeline.run()?;
     let grind = |at: usize| {
-        let times = if at / 64 % 64 == 0 { rounds } else { 1 };
+        let times = match at / 64 % 64 {
+            _ if at >= WORKED => 0,
+            0 => rounds,
+            _ => 1,
+        };
         (0..times).fold(at as u32, |value, _| {
             value.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
         })
