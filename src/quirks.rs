@@ -325,8 +325,9 @@ static DRIVERS: &[Row] = &[
         quirk: Quirk::Code(CodeQuirk::FoldedBits),
         drivers: NVIDIA,
         only: None,
-        what: "`rotate((ushort)x, 8)` is anything, `~x` of a loop is done once if an even number of times, and `(x & 1) * 20` of 64 bits \
-               is 20 in kernels that have `x % 3` too. They become other operations (`folded_bits`).",
+        what: "`rotate((ushort)x, 8)` is anything, `~x` of a loop is done once if an even number of times, and `(x & 1) * 20` or \
+               `((a == b) & x) * 20` is 20 in some kernels, of which many have `x % 3` too. They become other operations \
+               (`folded_bits`).",
         test: "tests/programs/kept/swapped_bytes.cl",
         fails_on: "H200, NVIDIA 580.159",
         again: "2027-05",

@@ -2,7 +2,8 @@
 //!
 //! - `x << 8 | x >> 8` of 16 bits is read from a register that was never written: the counts become opaque;
 //! - `~x` of a loop, done an even number of times, is done once: its result becomes opaque;
-//! - `(x & 1) * 20` of 64 bits is 20, as if `x` were odd, in kernels that have `x % 3` or `x | 1` too: it becomes a selection.
+//! - `(x & 1) * 20` is 20, as if `x` were odd, in some kernels, many of which have `x % 3` or `x | 1` too, and so are
+//!   `((a == b) & x) * 20` and an element of an array with such a number: one bit of a number becomes a selection.
 
 use crate::edit::opaque::{opaque, opaque_zero};
 use crate::edit::rewrite::{rewrite, InstEdit};
@@ -45,17 +46,18 @@ pub fn run(func: &mut Function) -> Result<bool> {
                 let flipped = r.same(Op::Not, [x]);
                 opaque(r, flipped)
             }
-            (Op::IMul | Op::Shl, Type::I64, &[x, by]) => {
-                let (Some(by), true) = (r.func.as_const(by), is_bit(r.func, x)) else {
+            (Op::And, ty @ (Type::I32 | Type::I64), &[x, y]) => {
+                let Some((x, chosen)) = bit(r.func, x, y) else {
                     return Ok(InstEdit::Keep);
                 };
-                let factor = match data.op {
-                    Op::Shl => 1u64.wrapping_shl(by as u32),
-                    _ => by,
-                };
-                let odd = r.icmp_const(IntCond::Ne, x, 0);
-                let [factor, zero] = [factor, 0].map(|bits| r.konst(Type::I64, bits));
-                r.select(odd, factor, zero)
+                let low = r.with_const(Op::And, x, 1);
+                let mut odd = r.icmp_const(IntCond::Ne, low, 0);
+                if r.func.as_const(chosen) != Some(1) {
+                    let chosen = r.icmp_const(IntCond::Ne, chosen, 0);
+                    odd = r.same(Op::And, [chosen, odd]);
+                }
+                let [one, zero] = [1, 0].map(|bits| r.konst(ty, bits));
+                r.select(odd, one, zero)
             }
             _ => return Ok(InstEdit::Keep),
         };
@@ -70,12 +72,35 @@ fn is_param(func: &Function, value: Value) -> bool {
     matches!(func.values[value].def, ValueDef::Param(..))
 }
 
-/// Returns true for the last bit of a number.
-fn is_bit(func: &Function, value: Value) -> bool {
-    func.def_inst(value).is_some_and(|inst| {
-        let data = &func.insts[inst];
-        data.op == Op::And && data.args.iter().any(|&arg| func.as_const(arg) == Some(1))
-    })
+/// How many operations are looked through for a bit.
+const DEPTH: u32 = 4;
+
+/// Returns the number of which `x & y` is the last bit, and the other operand, which is 0 or 1.
+fn bit(func: &Function, x: Value, y: Value) -> Option<(Value, Value)> {
+    if is_bit(func, y, DEPTH) {
+        Some((x, y))
+    } else {
+        is_bit(func, x, DEPTH).then_some((y, x))
+    }
+}
+
+/// Returns true if a number is 0 or 1 by the operation that makes it.
+fn is_bit(func: &Function, value: Value, depth: u32) -> bool {
+    if let Some(bits) = func.as_const(value) {
+        return bits <= 1;
+    }
+    let (Some(inst), Some(depth)) = (func.def_inst(value), depth.checked_sub(1)) else {
+        return false;
+    };
+    let data = &func.insts[inst];
+    let bit = |&arg: &Value| is_bit(func, arg, depth);
+    match data.op {
+        Op::ZExt => func.ty(data.args[0]) == Type::Bool || bit(&data.args[0]),
+        Op::And => data.args.iter().any(bit),
+        Op::Or | Op::Xor => data.args.iter().all(bit),
+        Op::Select => data.args[1..].iter().all(bit),
+        _ => false,
+    }
 }
 
 /// Returns the value and the counts of a rotation by 8, or by what a specialization may make 8.
