@@ -186,10 +186,7 @@ mod tests {
             [x, zero],
             Type::Bool,
         );
-        let to = |v| Edge {
-            block: next,
-            args: [v].into_iter().collect(),
-        };
+        let to = |v| Edge::with(next, [v]);
         f.blocks[entry].term = Terminator::Branch(cond, to(a), to(b));
         f.append(
             next,

@@ -133,7 +133,7 @@ impl<'f> Edit<'f> {
     pub fn forwarder(&mut self, to: Block) -> Block {
         let block = self.block_like(to);
         let args = Values::from_slice(&self.func.blocks[block].params);
-        self.set_term(block, Terminator::Jump(Edge { block: to, args }));
+        self.set_term(block, Terminator::Jump(Edge::with(to, args)));
         block
     }
 
@@ -170,10 +170,7 @@ impl<'f> Edit<'f> {
             let given = i.checked_sub(at).and_then(|k| to.args.get(k)).copied();
             args.push(given.unwrap_or_else(|| self.undef(self.func.ty(param))));
         }
-        Edge {
-            block: dispatch.block,
-            args,
-        }
+        Edge::with(dispatch.block, args)
     }
 
     /// Returns the edge from one dispatch to another that keeps the selector.
@@ -188,10 +185,7 @@ impl<'f> Edit<'f> {
                 args[at..at + count].copy_from_slice(&have[slot..slot + count]);
             }
         }
-        Edge {
-            block: to.block,
-            args,
-        }
+        Edge::with(to.block, args)
     }
 
     /// Returns the edge from a dispatch to a target, with the arguments that the dispatch received.
@@ -199,10 +193,7 @@ impl<'f> Edit<'f> {
         let at = dispatch.slot(target).unwrap_or(1);
         let count = self.func.blocks[target].params.len();
         let params = &self.func.blocks[dispatch.block].params;
-        Edge {
-            block: target,
-            args: Values::from_slice(&params[at..at + count]),
-        }
+        Edge::with(target, Values::from_slice(&params[at..at + count]))
     }
 
     /// Ends a dispatch with a branch or switch to all its targets.
@@ -292,13 +283,7 @@ impl<'f> Edit<'f> {
                         self.func.append1(block, Op::Select, [cond, x, y], ty)
                     });
                 }
-                self.set_term(
-                    block,
-                    Terminator::Jump(Edge {
-                        block: a.block,
-                        args,
-                    }),
-                );
+                self.set_term(block, Terminator::Jump(Edge::with(a.block, args)));
             }
             Terminator::Switch(_, cases, default) => {
                 if cases.is_empty() {

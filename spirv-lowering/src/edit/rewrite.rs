@@ -144,10 +144,7 @@ impl Rewriter<'_> {
     }
     /// Ends the current block with a jump to `to` with arguments, and continues in `next`.
     pub fn jump(&mut self, to: Block, args: &[Value], next: Block) {
-        let target = Edge {
-            block: to,
-            args: args.iter().copied().collect(),
-        };
+        let target = Edge::with(to, args.iter().copied());
         self.end_block(Terminator::Jump(target), next);
     }
     /// Returns the parameters of a block.

@@ -49,10 +49,10 @@ impl CopyMap {
     }
     /// Returns the copy of a jump target.
     pub fn target(&self, target: &Edge) -> Edge {
-        Edge {
-            block: self.block(target.block),
-            args: target.args.iter().map(|&v| self.value(v)).collect(),
-        }
+        Edge::with(
+            self.block(target.block),
+            target.args.iter().map(|&v| self.value(v)),
+        )
     }
     /// Returns the copy of a terminator.
     pub fn term(&self, term: &Terminator) -> Terminator {

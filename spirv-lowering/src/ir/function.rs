@@ -76,6 +76,12 @@ pub struct Edge {
 }
 
 impl Edge {
+    /// Creates an edge with a value for each parameter of the block.
+    pub fn with(block: Block, args: impl IntoIterator<Item = Value>) -> Self {
+        let args = args.into_iter().collect();
+        Self { block, args }
+    }
+
     /// Creates an edge to a block without parameters.
     pub fn new(block: Block) -> Self {
         Self {

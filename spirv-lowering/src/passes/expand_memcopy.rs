@@ -84,10 +84,7 @@ pub(super) fn copy(r: &mut Rewriter, to: Value, from: Option<Value>, size: u64, 
     let next = r.with_const(Op::IAdd, i, bytes);
     let whole = size / bytes * bytes;
     let more = r.icmp_const(IntCond::Ult, next, whole);
-    let again = Edge {
-        block: body,
-        args: [next].into_iter().collect(),
-    };
+    let again = Edge::with(body, [next]);
     r.end_block(Terminator::Branch(more, again, Edge::new(done)), done);
     straight(r, to, from, whole, size, align);
 }

@@ -305,10 +305,7 @@ fn splice(
         subst.set(result, param);
     }
     for (at, values) in returns {
-        func.blocks[at].term = Terminator::Jump(Edge {
-            block: cont,
-            args: values,
-        });
+        func.blocks[at].term = Terminator::Jump(Edge::with(cont, values));
     }
     Ok(cont)
 }

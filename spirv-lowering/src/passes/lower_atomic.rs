@@ -72,10 +72,7 @@ pub(super) fn until_exchanged(
     let (old, new) = step(r, expected);
     let seen = r.op(exchange, [pointer, expected, new], ty);
     let same = r.icmp(IntCond::Eq, seen, expected);
-    let again = Edge {
-        block: body,
-        args: [seen].into_iter().collect(),
-    };
+    let again = Edge::with(body, [seen]);
     r.end_block(Terminator::Branch(same, Edge::new(done), again), done);
     old
 }

@@ -8,7 +8,7 @@
 
 use crate::edit::rewrite::{rewrite_with_terms, InstEdit, Rewriter};
 use crate::error::Result;
-use crate::ir::entity::{Block, Value};
+use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::{IntCond, Op, Rounding};
 use crate::ir::types::Type;
@@ -87,13 +87,6 @@ fn negate_if(r: &mut Rewriter, mask: Value, v: Value) -> Value {
     r.same(Op::ISub, [flipped, mask])
 }
 
-fn edge(block: Block, args: [Value; 2]) -> Edge {
-    Edge {
-        block,
-        args: args.into_iter().collect(),
-    }
-}
-
 /// Returns the quotient and the remainder of numbers without sign.
 fn unsigned(r: &mut Rewriter, a: Value, b: Value) -> (Value, Value) {
     let (long, float) = (Type::I64, Type::F32);
@@ -121,7 +114,11 @@ fn unsigned(r: &mut Rewriter, a: Value, b: Value) -> (Value, Value) {
     let reciprocal = r.same(Op::FDiv, [nearly_one, divisor_float]);
     let zero = r.konst(long, 0);
     let more = r.icmp(IntCond::Uge, a, divisor);
-    let branch = Terminator::Branch(more, edge(step, [zero, a]), edge(done, [zero, a]));
+    let branch = Terminator::Branch(
+        more,
+        Edge::with(step, [zero, a]),
+        Edge::with(done, [zero, a]),
+    );
     r.end_block(branch, step);
 
     let &[quotient, remainder] = r.params(step).as_slice() else {
@@ -137,8 +134,8 @@ fn unsigned(r: &mut Rewriter, a: Value, b: Value) -> (Value, Value) {
     let remainder = r.same(Op::ISub, [remainder, product]);
     let more = r.icmp(IntCond::Uge, remainder, divisor);
     let (again, end) = (
-        edge(step, [quotient, remainder]),
-        edge(done, [quotient, remainder]),
+        Edge::with(step, [quotient, remainder]),
+        Edge::with(done, [quotient, remainder]),
     );
     r.end_block(Terminator::Branch(more, again, end), done);
 

@@ -172,10 +172,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
             let chain = Chain::new(r, address, value);
             value = chain.puts;
             let (act, done) = (r.new_block(&[]), r.new_block(&[ty]));
-            let others = Edge {
-                block: done,
-                args: [chain.before].into_iter().collect(),
-            };
+            let others = Edge::with(done, [chain.before]);
             r.end_block(Terminator::Branch(chain.acts, Edge::new(act), others), act);
             done
         });

@@ -104,10 +104,7 @@ fn lower(r: &mut Rewriter, operands: &[Value], index: u32, site: &PrintfSite) ->
     );
     let failed = r.konst(Type::I32, u64::from(u32::MAX));
     let full = r.icmp(IntCond::Uge, used, capacity);
-    let to_failed = |value| Edge {
-        block: done,
-        args: [value].into_iter().collect(),
-    };
+    let to_failed = |value| Edge::with(done, [value]);
     r.end_block(
         Terminator::Branch(full, to_failed(failed), Edge::new(reserve)),
         reserve,
@@ -208,10 +205,7 @@ fn copy_string(r: &mut Rewriter, to: Value, from: Value) -> Result<()> {
     let (head, body) = (r.new_block(&[Type::I32]), r.new_block(&[]));
     let (next, after) = (r.new_block(&[]), r.new_block(&[]));
     let zero = r.konst(Type::I32, 0);
-    let start = Edge {
-        block: head,
-        args: [zero].into_iter().collect(),
-    };
+    let start = Edge::with(head, [zero]);
     r.end_block(Terminator::Branch(some, start, Edge::new(after)), head);
     let i = r.params(head)[0];
     let more = r.icmp_const(IntCond::Ult, i, u64::from(STRING - 4));

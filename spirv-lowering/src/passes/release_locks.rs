@@ -247,10 +247,10 @@ fn apply(func: &mut Function, release: &Release) {
         [groups, none],
         Type::Bool,
     );
-    let back = Edge {
-        block: release.header,
-        args: func.blocks[release.header].params.iter().copied().collect(),
-    };
+    let back = Edge::with(
+        release.header,
+        func.blocks[release.header].params.iter().copied(),
+    );
     func.blocks[release.block].term = Terminator::Branch(never, back, Edge::new(rest));
 }
 

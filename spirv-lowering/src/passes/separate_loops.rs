@@ -79,10 +79,7 @@ fn separate(edit: &mut Edit, preds: &[Block], lp: &Loop, outer: &FxHashSet<Block
         edit.redirect(
             pred,
             |target| target.block == lp.header,
-            |_, target| Edge {
-                block: before,
-                args: target.args,
-            },
+            |_, target| Edge::with(before, target.args),
         );
     }
 }

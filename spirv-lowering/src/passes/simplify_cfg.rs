@@ -254,18 +254,11 @@ fn forward_empty(func: &mut Function, cfg: &Cfg) -> bool {
                     break;
                 }
                 let params = &func.blocks[target.block].params;
-                let args = next
-                    .args
-                    .iter()
-                    .map(|&a| {
-                        let own = params.iter().position(|&p| p == a);
-                        own.and_then(|i| target.args.get(i).copied()).unwrap_or(a)
-                    })
-                    .collect();
-                *target = Edge {
-                    block: next.block,
-                    args,
-                };
+                let args = next.args.iter().map(|&a| {
+                    let own = params.iter().position(|&p| p == a);
+                    own.and_then(|i| target.args.get(i).copied()).unwrap_or(a)
+                });
+                *target = Edge::with(next.block, args);
                 changed = true;
             }
         }
@@ -365,10 +358,7 @@ fn diamonds(func: &mut Function) -> bool {
                 func.append1(block, Op::Select, [cond, p, q], ty)
             });
         }
-        func.blocks[block].term = Terminator::Jump(Edge {
-            block: x.block,
-            args,
-        });
+        func.blocks[block].term = Terminator::Jump(Edge::with(x.block, args));
         changed = true;
     }
     if changed {

@@ -370,7 +370,7 @@ impl Body<'_, '_> {
             .try_for_each(|phi| self.phi_args(phi, block, from, &mut args));
         self.phis.insert(block, phis);
         result?;
-        Ok(Edge { block, args })
+        Ok(Edge::with(block, args))
     }
 
     fn phi_args(&mut self, phi: &Phi, block: Block, from: u32, args: &mut Values) -> Result<()> {
@@ -636,12 +636,7 @@ impl Body<'_, '_> {
     ) -> Result<()> {
         let (head, inner, after) = (self.new_block(), self.new_block(), self.new_block());
         let i = self.f.add_param(head, Type::I64);
-        let jump = |args: &[Value]| {
-            Terminator::Jump(Edge {
-                block: head,
-                args: args.iter().copied().collect(),
-            })
-        };
+        let jump = |args: &[Value]| Terminator::Jump(Edge::with(head, args.iter().copied()));
         self.end_block(jump(&[start]), head);
         let more = self.ins(Op::ICmp(crate::ir::op::IntCond::Ult), &[i, end], Type::Bool);
         self.end_block(

@@ -391,10 +391,7 @@ impl Body<'_, '_> {
         let begun = self.call_one("__pumice_enqueue_begin", &args, Type::I64)?;
         let (inner, after) = (self.new_block(), self.new_block());
         let result = self.f.add_param(after, Type::I32);
-        let with = |value: Value| Edge {
-            block: after,
-            args: one(value),
-        };
+        let with = |value: Value| Edge::with(after, one(value));
         let zero = self.constant(Type::I64, 0);
         let good = self.ins(Op::ICmp(IntCond::Sge), &[begun, zero], Type::Bool);
         let error = self.ins(Op::Trunc, &[begun], Type::I32);

@@ -248,10 +248,7 @@ impl Body<'_, '_> {
         let (inner, after) = (self.new_block(), self.new_block());
         if scope == Scope::SubGroup {
             let got = self.f.add_param(after, Type::I64);
-            let with = |value: Value| Edge {
-                block: after,
-                args: one(value),
-            };
+            let with = |value: Value| Edge::with(after, one(value));
             let none = self.constant(Type::I64, 0);
             let branch = Terminator::Branch(first, Edge::new(inner), with(none));
             self.end_block(branch, inner);

@@ -111,12 +111,7 @@ impl Body<'_, '_> {
             }
             args
         };
-        let join = |v: Value| {
-            Terminator::Jump(Edge {
-                block: after,
-                args: [v].into_iter().collect(),
-            })
-        };
+        let join = |v: Value| Terminator::Jump(Edge::with(after, [v]));
         self.end_block(Terminator::Branch(cond, Edge::new(yes), Edge::new(no)), yes);
         let value = self.printf_call(format, &with(a), depth + 1)?;
         self.end_block(join(value), no);

@@ -231,7 +231,7 @@ fn place(func: &mut Function, body: &Function) -> Option<Placed> {
     for &from in &body.layout {
         let to = map.block(from);
         func.blocks[to].term = match map.term(&body.blocks[from].term) {
-            Terminator::Return(args) => Terminator::Jump(Edge { block: exit, args }),
+            Terminator::Return(args) => Terminator::Jump(Edge::with(exit, args)),
             term => term,
         };
     }
@@ -340,10 +340,7 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
             let data = func.insts[inst].clone();
             let mut args: Values = data.args.clone();
             args.push(selector);
-            func.blocks[at].term = Terminator::Jump(Edge {
-                block: target.entry,
-                args,
-            });
+            func.blocks[at].term = Terminator::Jump(Edge::with(target.entry, args));
             for &result in &data.results {
                 let new = func.add_param(cont, func.ty(result));
                 renamed.insert(result, new);
@@ -359,11 +356,7 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
         let mut cases: Vec<(u64, Edge)> = calls
             .iter()
             .filter(|call| call.callee == *id)
-            .map(|call| {
-                let args = values.iter().copied().collect();
-                let block = call.cont;
-                (call.number, Edge { block, args })
-            })
+            .map(|call| (call.number, Edge::with(call.cont, values.iter().copied())))
             .collect();
         func.blocks[target.exit].term = match (cases.pop(), cases.is_empty()) {
             (None, _) => Terminator::Unreachable,

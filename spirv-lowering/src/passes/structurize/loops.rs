@@ -143,7 +143,7 @@ impl Loops {
             self.assign(pre, self.all[l].parent);
             for (block, i) in edges {
                 let args = edit.func.blocks[block].term.targets()[i].args.clone();
-                edit.retarget(block, i, Edge { block: pre, args });
+                edit.retarget(block, i, Edge::with(pre, args));
             }
         }
     }
@@ -162,10 +162,7 @@ impl Loops {
                 edit,
                 block,
                 |t| t.block == header,
-                |_, t| Edge {
-                    block: latch,
-                    args: t.args,
-                },
+                |_, t| Edge::with(latch, t.args),
             );
         }
 
@@ -216,10 +213,7 @@ impl Loops {
                             edit,
                             block,
                             |t| t.block == target,
-                            |_, t| Edge {
-                                block: merge,
-                                args: t.args,
-                            },
+                            |_, t| Edge::with(merge, t.args),
                         );
                     }
                     merge

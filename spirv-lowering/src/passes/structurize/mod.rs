@@ -92,7 +92,7 @@ fn fresh_entry(func: &mut Function, old: Block) -> Block {
         .into_iter()
         .map(|ty| func.add_param(new, ty))
         .collect();
-    func.blocks[new].term = Terminator::Jump(Edge { block: old, args });
+    func.blocks[new].term = Terminator::Jump(Edge::with(old, args));
     func.layout.pop();
     func.layout.insert(0, new);
     new
@@ -119,7 +119,7 @@ fn unify_returns(edit: &mut Edit) -> Option<Block> {
     edit.set_term(exit, Terminator::Return(params));
     for block in returns {
         if let Terminator::Return(args) = edit.func.blocks[block].term.clone() {
-            edit.set_term(block, Terminator::Jump(Edge { block: exit, args }));
+            edit.set_term(block, Terminator::Jump(Edge::with(exit, args)));
         }
     }
     Some(exit)

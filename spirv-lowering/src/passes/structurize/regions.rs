@@ -239,10 +239,7 @@ impl<'a, 'f> Regions<'a, 'f> {
             let new = match &meeting {
                 _ if !met && Some(to) != self.exit => target.clone(),
                 _ if !met => Edge::new(self.return_block(target.args.clone())),
-                Meeting::Block(at, _) => Edge {
-                    block: *at,
-                    args: target.args.clone(),
-                },
+                Meeting::Block(at, _) => Edge::with(*at, target.args.clone()),
                 Meeting::Dispatch(d) => self.edit.via(d, target.clone()),
                 Meeting::Never(_) => target.clone(),
             };
@@ -371,10 +368,7 @@ impl<'a, 'f> Regions<'a, 'f> {
                     };
                     if wanted.contains(&to) {
                         let new = match &meeting {
-                            Meeting::Block(at, _) => Edge {
-                                block: *at,
-                                args: target.args,
-                            },
+                            Meeting::Block(at, _) => Edge::with(*at, target.args),
                             Meeting::Dispatch(d) => self.edit.via(d, target),
                             Meeting::Never(_) => continue,
                         };
@@ -445,10 +439,9 @@ impl<'a, 'f> Regions<'a, 'f> {
         let cond = self.edit.is_selected(&dispatch, join);
         let yes = self.edit.unpack(&dispatch, join);
         let no = match &meeting {
-            Meeting::Block(at, target) => Edge {
-                block: *at,
-                args: self.edit.unpack(&dispatch, *target).args,
-            },
+            Meeting::Block(at, target) => {
+                Edge::with(*at, self.edit.unpack(&dispatch, *target).args)
+            }
             Meeting::Dispatch(d) => self.edit.forward(&dispatch, d),
             Meeting::Never(at) => Edge::new(*at),
         };

@@ -143,10 +143,7 @@ impl Body<'_> {
         } else {
             let (yes, done) = (self.func.add_block(), self.func.add_block());
             let address = self.func.add_param(done, Type::I64);
-            let edge = |address| Edge {
-                block: done,
-                args: [address].into_iter().collect(),
-            };
+            let edge = |address| Edge::with(done, [address]);
             self.func.blocks[self.block].term =
                 Terminator::Branch(which, Edge::new(yes), edge(addresses[1]));
             self.func.blocks[yes].term = Terminator::Jump(edge(addresses[0]));

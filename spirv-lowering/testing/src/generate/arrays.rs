@@ -56,10 +56,7 @@ impl Body<'_> {
         };
         let sum = self.value(array.elem);
         let [header, inside, latch, exit] = [(); 4].map(|()| self.func.add_block());
-        let enter = |block, args: &[Value]| {
-            let args = args.iter().copied().collect();
-            Edge { block, args }
-        };
+        let enter = |block, args: &[Value]| Edge::with(block, args.iter().copied());
         self.func.blocks[self.block].term =
             Terminator::Jump(enter(header, &[first, sum, array.at]));
         let i = self.func.add_param(header, Type::I64);

@@ -13,10 +13,7 @@ const MOST_ITERATIONS: usize = 24;
 
 impl Body<'_> {
     fn jump(&mut self, to: Block, args: &[Value]) {
-        self.func.blocks[self.block].term = Terminator::Jump(Edge {
-            block: to,
-            args: args.iter().copied().collect(),
-        });
+        self.func.blocks[self.block].term = Terminator::Jump(Edge::with(to, args.iter().copied()));
     }
 
     /// Generates statements in a block of their own; `divergent` says that only some work-items run
@@ -116,10 +113,7 @@ impl Body<'_> {
                 let value = join.map(|_| self.value(ty));
                 let c = self.condition(false);
                 let next = self.func.add_block();
-                let there = Edge {
-                    block: done,
-                    args: value.into_iter().collect(),
-                };
+                let there = Edge::with(done, value);
                 self.func.blocks[self.block].term = Terminator::Branch(c, there, Edge::new(next));
                 self.block = next;
                 continue;
@@ -200,14 +194,8 @@ impl Body<'_> {
         let next_of = |body: &mut Self| body.op(counter.op, &[i, step], ty);
         if counter.test_first {
             let goes_on = self.op(Op::ICmp(counter.cond), &[i, bound], Type::Bool);
-            self.func.blocks[header].term = Terminator::Branch(
-                goes_on,
-                Edge::new(body_block),
-                Edge {
-                    block: exit,
-                    args: [sum].into_iter().collect(),
-                },
-            );
+            self.func.blocks[header].term =
+                Terminator::Branch(goes_on, Edge::new(body_block), Edge::with(exit, [sum]));
         } else {
             self.jump(body_block, &[]);
         }
@@ -222,14 +210,8 @@ impl Body<'_> {
                 breaks = true;
                 let c = body.condition(false);
                 let stay = body.func.add_block();
-                body.func.blocks[body.block].term = Terminator::Branch(
-                    c,
-                    Edge {
-                        block: exit,
-                        args: [sum].into_iter().collect(),
-                    },
-                    Edge::new(stay),
-                );
+                body.func.blocks[body.block].term =
+                    Terminator::Branch(c, Edge::with(exit, [sum]), Edge::new(stay));
                 body.block = stay;
             }
             let new = body.value(sum_ty);
@@ -244,10 +226,7 @@ impl Body<'_> {
                         block: header,
                         args: [next, new].into_iter().collect(),
                     },
-                    Edge {
-                        block: exit,
-                        args: [new].into_iter().collect(),
-                    },
+                    Edge::with(exit, [new]),
                 );
             }
         });

@@ -260,10 +260,7 @@ impl Statements<'_, '_> {
         let counter = func.add_param(header, Type::I32);
         let sum = func.add_param(header, Type::I32);
         let zero = self.konst(0);
-        let edge = |block, args: &[Value]| Edge {
-            block,
-            args: args.iter().copied().collect(),
-        };
+        let edge = |block, args: &[Value]| Edge::with(block, args.iter().copied());
         let before = self.body.block;
         self.body.func.blocks[before].term = Terminator::Jump(edge(header, &[zero, self.sum]));
         self.body.block = header;
@@ -300,10 +297,7 @@ impl Statements<'_, '_> {
         let go = Op::ICmp(IntCond::Ne);
         let zero = self.konst(0);
         let go = self.body.op(go, &[bit, zero], Type::Bool);
-        let edge = |value| Edge {
-            block: done,
-            args: [value].into_iter().collect(),
-        };
+        let edge = |value| Edge::with(done, [value]);
         let before = self.body.block;
         self.body.func.blocks[before].term = Terminator::Branch(go, Edge::new(yes), edge(self.sum));
         self.body.block = yes;

@@ -85,10 +85,7 @@ impl Body<'_> {
             let head = self.func.add_block();
             let counter = self.func.add_param(head, Type::I32);
             let zero = self.konst(Type::I32, 0);
-            let edge = |value| Edge {
-                block: head,
-                args: [value].into_iter().collect(),
-            };
+            let edge = |value| Edge::with(head, [value]);
             self.func.blocks[self.block].term = Terminator::Jump(edge(zero));
             self.block = head;
             let more = self.op(Op::ICmp(IntCond::Ult), &[counter, times], Type::Bool);

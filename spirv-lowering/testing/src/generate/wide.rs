@@ -52,10 +52,7 @@ impl Body<'_> {
         let sum_ty = self.gen.rng.pick(&[Type::I32, Type::I64, Type::I64]);
         let sum = self.value(sum_ty);
         let (header, exit) = (self.func.add_block(), self.func.add_block());
-        let to = |block, args: &[Value]| Edge {
-            block,
-            args: args.iter().copied().collect(),
-        };
+        let to = |block, args: &[Value]| Edge::with(block, args.iter().copied());
         if guarded {
             let none = self.konst(Type::I32, 0);
             let cond = self.gen.rng.pick(&[IntCond::Eq, IntCond::Ne, IntCond::Sgt]);
