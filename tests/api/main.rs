@@ -18,6 +18,7 @@ mod cxx;
 mod device_enqueue;
 mod devices;
 mod divergence;
+mod dot_products;
 mod drivers;
 mod edges;
 mod environment;
