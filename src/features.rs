@@ -262,6 +262,7 @@ impl Features {
                 one,
             ),
             (true, "cl_khr_integer_dot_product", (2, 0, 0)),
+            (true, "cl_intel_bfloat16_conversions", one),
             (true, "cl_arm_integer_dot_product_int8", one),
             (true, "cl_arm_integer_dot_product_accumulate_int8", one),
             (true, "cl_arm_integer_dot_product_accumulate_int16", one),
@@ -394,6 +395,8 @@ impl Features {
             (true, c"SPV_KHR_linkonce_odr"),
             (true, c"SPV_KHR_untyped_pointers"),
             (true, c"SPV_KHR_integer_dot_product"),
+            (true, c"SPV_KHR_bfloat16"),
+            (true, c"SPV_INTEL_bfloat16_conversion"),
             (self.subgroups, c"SPV_KHR_subgroup_rotate"),
             (self.block_io(), c"SPV_INTEL_subgroups"),
             (self.kernel_clock(), c"SPV_KHR_shader_clock"),
@@ -439,6 +442,9 @@ impl Features {
             (true, 6017),                        // DotProductInput4x8Bit
             (true, 6018),                        // DotProductInput4x8BitPacked
             (true, 6019),                        // DotProduct
+            (true, 5116),                        // BFloat16TypeKHR
+            (true, 5117),                        // BFloat16DotProductKHR
+            (true, 6115),                        // BFloat16ConversionINTEL
             (true, 5629),                        // ExpectAssumeKHR
             (true, 6025),                        // BitInstructions
             (true, 71),                          // UniformDecoration

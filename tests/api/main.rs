@@ -3,6 +3,7 @@
 mod addresses;
 mod alignment;
 mod applications;
+mod bfloat16;
 mod bounds;
 mod buffers;
 mod builds;

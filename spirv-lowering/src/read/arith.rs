@@ -253,13 +253,13 @@ impl Body<'_, '_> {
             S::Dot => {
                 let (ty, id) = self.result(inst)?;
                 self.fp = self.fp_of(id);
-                let (a, scalar) = self.uniform(inst.word(2)?)?;
-                let b = self.lanes(inst.word(3)?, scalar, a.len())?;
-                if !scalar.is_float() {
+                let (a, scalar) = self.floats(inst.word(2)?)?;
+                let (b, other) = self.floats(inst.word(3)?)?;
+                if !scalar.is_float() || scalar != other || a.len() != b.len() {
                     return bad("its operands have the wrong type");
                 }
                 let value = self.dot(&a, &b, scalar);
-                self.set(id, ty, [value].into_iter().collect())?;
+                self.set_floats(id, ty, [value].into_iter().collect())?;
             }
             S::IsNan | S::IsInf | S::IsFinite | S::IsNormal | S::SignBitSet => {
                 let (_, scalar) = self.uniform(inst.word(2)?)?;
@@ -560,7 +560,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    fn rounding(&self, id: u32) -> Result<Option<Rounding>> {
+    pub(super) fn rounding(&self, id: u32) -> Result<Option<Rounding>> {
         Ok(
             match self.p.decorations.word(id, Decoration::FPRoundingMode) {
                 None => None,
@@ -571,8 +571,11 @@ impl Body<'_, '_> {
 
     fn convert(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (ty, id) = self.result(inst)?;
-        let (to, n) = self.vector_of(ty)?;
-        let (args, from) = self.uniform(inst.word(2)?)?;
+        let (mut to, n) = self.vector_of(ty)?;
+        if self.p.types.is_bfloat(ty) {
+            to = Type::F32;
+        }
+        let (args, from) = self.floats(inst.word(2)?)?;
         if args.len() != n {
             return bad("its operand has another number of components");
         }
@@ -631,7 +634,7 @@ impl Body<'_, '_> {
                 _ => self.ins(Op::UToF(near), &[x], to),
             });
         }
-        self.set(id, ty, out)
+        self.set_floats(id, ty, out)
     }
 
     /// Clamps a signed integer to a narrower signed type.

@@ -501,6 +501,7 @@ impl Body<'_, '_> {
             || self.pipe_inst(inst, op)?
             || self.image_inst(inst, op)?
             || self.block_inst(inst, op)?
+            || self.bfloat16_inst(inst, op)?
         {
             return Ok(());
         }

@@ -222,6 +222,11 @@ impl Body<'_, '_> {
                 return Ok(true);
             }
         }
+        let bfloat16 = ["intel_convert_bfloat16", "intel_convert_as_bfloat16"];
+        if let (true, &[value]) = (bfloat16.iter().any(|name| base.starts_with(name)), args) {
+            self.bfloat16_conversion(ty, id, value)?;
+            return Ok(true);
+        }
         match (base, args) {
             (
                 "async_work_group_copy" | "async_work_group_strided_copy",

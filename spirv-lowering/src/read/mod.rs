@@ -13,6 +13,7 @@
 //! with its declared type in one place (`Body::set`). Dominance is not checked: that is the IR verifier's work.
 
 mod arith;
+mod bfloat16;
 mod block;
 mod block_io;
 mod body;

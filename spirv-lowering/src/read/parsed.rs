@@ -9,7 +9,7 @@ use crate::error::{LowerError, Result};
 use crate::ir::function::FpFlags;
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
-use spirv::{Decoration, Op, StorageClass};
+use spirv::{Decoration, FPEncoding, Op, StorageClass};
 use std::sync::Arc;
 
 /// One scalar of a constant.
@@ -415,15 +415,14 @@ impl Parsed {
             }
             Op::TypeFloat => {
                 let bits = inst.word(1)?;
-                if inst.word(2).is_ok() {
-                    return Err(LowerError::unsupported(
-                        "a float type of other than IEEE encoding",
-                    ));
-                }
-                Kind::Scalar(
-                    Type::float(bits)
+                Kind::Scalar(match inst.word(2).map(FPEncoding::from_u32) {
+                    Err(_) => Type::float(bits)
                         .ok_or_else(|| LowerError::unsupported(format!("{bits}-bit floats")))?,
-                )
+                    Ok(Some(FPEncoding::BFloat16KHR)) if bits == 16 => Type::I16,
+                    Ok(_) => {
+                        return Err(LowerError::unsupported("the encoding of a float type"));
+                    }
+                })
             }
             Op::TypeVector => Kind::Vector {
                 elem: self.ty(inst.word(1)?)?,
@@ -541,6 +540,9 @@ impl Parsed {
             if width != held.bits() {
                 self.types.set_odd(ty, width);
             }
+        }
+        if let (Op::TypeFloat, Some(Type::I16)) = (op, self.types.scalar(ty)) {
+            self.types.set_bfloat(ty);
         }
         self.define(id, Def::Type(ty))
     }

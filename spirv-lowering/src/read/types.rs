@@ -2,7 +2,7 @@
 
 use crate::error::{LowerError, Result};
 use crate::ir::types::{Space, Type};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Most scalars that a value of aggregate type may have.
 pub(super) const MAX_LANES: u64 = 4096;
@@ -101,6 +101,8 @@ pub(super) struct Types {
     items: Vec<Ty>,
     /// The width of integer types whose width is no power of two. See [`super::odd_int`].
     odd: FxHashMap<TyId, u32>,
+    /// The float types of the encoding BFloat16KHR. See [`super::bfloat16`].
+    bfloats: FxHashSet<TyId>,
 }
 
 impl Types {
@@ -205,6 +207,19 @@ impl Types {
             Kind::Opaque(Opaque::DeviceEvent) => Some(Type::I64),
             Kind::Opaque(_) => Some(Type::Handle),
             _ => None,
+        }
+    }
+
+    /// Records that the integers of a type are bfloat16 values.
+    pub fn set_bfloat(&mut self, ty: TyId) {
+        self.bfloats.insert(ty);
+    }
+
+    /// Returns true for bfloat16 and vectors of it.
+    pub fn is_bfloat(&self, ty: TyId) -> bool {
+        match self.get(ty).kind {
+            Kind::Vector { elem, .. } => self.bfloats.contains(&elem),
+            _ => self.bfloats.contains(&ty),
         }
     }
 

@@ -43,6 +43,8 @@ pub struct Conversions {
     intel_subgroups: bool,
     /// Clocks, which compilers without a SPIR-V target of their own do not know.
     clocks: bool,
+    /// Functions of cl_intel_bfloat16_conversions.
+    bfloat16: bool,
     /// Set for the null reservation, and the test for one.
     reservations: bool,
     /// Set if names are put together by macros, or text is included that is not at hand.
@@ -69,6 +71,7 @@ impl Conversions {
         self.copies &= functions;
         self.intel_subgroups &= functions;
         self.clocks &= functions;
+        self.bfloat16 &= functions;
     }
 
     /// Declares everything if the used functions are unknown.
@@ -83,6 +86,7 @@ impl Conversions {
         self.groups = true;
         self.intel_subgroups = true;
         self.clocks = true;
+        self.bfloat16 = true;
         self.reservations = true;
     }
 
@@ -102,6 +106,7 @@ impl Conversions {
             .any(|name| text.contains(name));
         self.intel_subgroups |= text.contains("intel_sub_group_");
         self.clocks |= text.contains("clock_read_");
+        self.bfloat16 |= text.contains("bfloat16");
         self.reservations |=
             text.contains(NULL_RESERVATION) || text.contains("is_valid_reserve_id");
         self.groups |= text.contains("work_group_reduce_") || text.contains("work_group_scan_");
@@ -130,6 +135,7 @@ impl Conversions {
             self.groups,
             self.intel_subgroups,
             self.clocks,
+            self.bfloat16,
             self.reservations,
         ];
         if self.used.is_empty() && !named.contains(&true) {
@@ -215,6 +221,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     if uses.clocks {
         write_clocks(out)?;
     }
+    if uses.bfloat16 {
+        write_bfloat16(out)?;
+    }
     if uses.reservations {
         write_reservations(out)?;
     }
@@ -238,6 +247,22 @@ fn write_clocks(out: &mut String) -> std::fmt::Result {
         writeln!(out, "uint2 clock_read_hilo_{scope}(void);\n#endif")?;
     }
     writeln!(out, "#endif")
+}
+
+/// Writes the functions of cl_intel_bfloat16_conversions.
+fn write_bfloat16(out: &mut String) -> std::fmt::Result {
+    const FUNCTION: &str = "__attribute__((overloadable,const))";
+    for n in SIZES {
+        writeln!(
+            out,
+            "ushort{n} {FUNCTION} intel_convert_bfloat16{n}_as_ushort{n}(float{n});"
+        )?;
+        writeln!(
+            out,
+            "float{n} {FUNCTION} intel_convert_as_bfloat16{n}_float{n}(ushort{n});"
+        )?;
+    }
+    Ok(())
 }
 
 const NULL_RESERVATION: &str = "CLK_NULL_RESERVE_ID";

@@ -6,6 +6,7 @@
 //! %a` stores to slot 2; a slot has [`SLOT`] bytes. `out 2 bool %a` stores 0 or 1 of 32 bits.
 
 mod arithmetic;
+mod bfloat16;
 mod constants;
 mod control;
 mod converted;
