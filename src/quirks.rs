@@ -39,6 +39,7 @@ pub enum Quirk {
     PaddedHalves,
     ConfusedImages,
     NullReservations,
+    VariableNan,
     UnknownFunctions,
     MissingInlines,
     Constructors,

@@ -85,6 +85,16 @@ pub(super) static ROWS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::VariableNan,
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "NAN is no constant expression, as OpenCL C has it: clang's header makes it of \
+               `as_float`. It is defined again (`prelude`).",
+        test: "language::constant_nan",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::UnknownFunctions,
         drivers: FRONT_ENDS,
         only: None,

@@ -112,3 +112,26 @@ fn unusual_ways() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// NAN is a constant expression of type float (OpenCL C, "Math Constants").
+#[test]
+fn constant_nan() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "constant float table[] = { NAN, 1.0f, -NAN };
+         kernel void f(global float *out) {
+             constant float own = NAN;
+             size_t i = get_global_id(0);
+             out[i] = i < 3 ? table[i] : own * 2.0f;
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer(16);
+    kernel.set_buffer(0, &out);
+    setup.run(&kernel, &[4], None);
+    let got = setup.read::<f32>(&out, 4);
+    assert_eq!(
+        got.iter().map(|x| x.is_nan()).collect::<Vec<_>>(),
+        [true, false, true, true]
+    );
+}

@@ -10,7 +10,7 @@
 //! built-in names as macros. Only what a source uses is declared, as far as a scan can find it.
 //!
 //! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their
-//! headers: a function returns it. As a built-in of OpenCL C 2.0 clang does not know
+//! headers: a function returns it. Nor is NAN a constant there, which OpenCL C says it is. As a built-in of OpenCL C 2.0 clang does not know
 //! `is_valid_reserve_id`.
 
 use super::{group_functions, intel_subgroups};
@@ -47,6 +47,8 @@ pub struct Conversions {
     bfloat16: bool,
     /// Set for the null reservation, and the test for one.
     reservations: bool,
+    /// NAN.
+    nan: bool,
     /// Set if names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -66,6 +68,7 @@ impl Conversions {
         self.loads &= quirks.has(Quirk::PaddedHalves);
         self.images &= quirks.has(Quirk::ConfusedImages);
         self.reservations &= quirks.has(Quirk::NullReservations);
+        self.nan &= quirks.has(Quirk::VariableNan);
         let functions = quirks.has(Quirk::UnknownFunctions);
         self.groups &= functions;
         self.copies &= functions;
@@ -86,6 +89,7 @@ impl Conversions {
         self.groups = true;
         self.intel_subgroups = true;
         self.clocks = true;
+        self.nan = true;
         self.bfloat16 = true;
         self.reservations = true;
     }
@@ -106,6 +110,7 @@ impl Conversions {
             .any(|name| text.contains(name));
         self.intel_subgroups |= text.contains("intel_sub_group_");
         self.clocks |= text.contains("clock_read_");
+        self.nan |= text.contains("NAN");
         self.bfloat16 |= text.contains("bfloat16");
         self.reservations |=
             text.contains(NULL_RESERVATION) || text.contains("is_valid_reserve_id");
@@ -136,6 +141,7 @@ impl Conversions {
             self.intel_subgroups,
             self.clocks,
             self.bfloat16,
+            self.nan,
             self.reservations,
         ];
         if self.used.is_empty() && !named.contains(&true) {
@@ -223,6 +229,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     }
     if uses.bfloat16 {
         write_bfloat16(out)?;
+    }
+    if uses.nan {
+        writeln!(out, "#undef NAN\n#define NAN __builtin_nanf(\"\")")?;
     }
     if uses.reservations {
         write_reservations(out)?;
