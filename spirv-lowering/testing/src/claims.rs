@@ -107,10 +107,15 @@ impl ClaimedStages {
         };
         let functions = lowered.functions.into_iter().enumerate();
         stages.extend(functions.filter(|(at, _)| wanted(at + 2)).map(of_kernel));
+        let mut options = run_options(target, false);
+        if lowered.interface.lanes > 0 {
+            // Packs of processors have the size that the kernel requires, where that matters.
+            options.subgroup_size = lowered.interface.lanes;
+        }
         Ok(Self {
             stages,
             interface: lowered.interface,
-            options: run_options(target, false),
+            options,
         })
     }
 
