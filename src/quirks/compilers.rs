@@ -100,8 +100,8 @@ pub(super) static ROWS: &[Row] = &[
         only: None,
         what: "No fault: functions of cl_khr_work_group_uniform_arithmetic, \
                cl_khr_extended_async_copies, cl_khr_async_work_group_copy_fence, \
-               cl_intel_subgroups and cl_intel_bfloat16_conversions are not known, nor clocks to old compilers. They are declared \
-               (`prelude`, `group_functions`, `intel_subgroups`).",
+               cl_intel_subgroups and cl_intel_bfloat16_conversions are not known, nor clocks to \
+               old compilers. They are declared (`prelude`, `group_functions`, `intel_subgroups`).",
         test: "collectives::copies_of_planes",
         fails_on: CLANG_22,
         again: "2027-05",

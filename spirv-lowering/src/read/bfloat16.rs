@@ -16,9 +16,6 @@ use crate::ir::op::{IntCond, Op, Rounding};
 use crate::ir::types::Type;
 use spirv::Op as S;
 
-/// The bits of an infinite float of 32 bits. The bits of NaNs are greater.
-const INFINITY: u64 = 0x7f80_0000;
-
 impl Body<'_, '_> {
     /// Translates a conversion of SPV_INTEL_bfloat16_conversion. Returns false if the instruction is
     /// none.
@@ -73,16 +70,18 @@ impl Body<'_, '_> {
     fn bfloat16_of_float(&mut self, x: Value) -> Value {
         const BITS: Type = Type::I32;
         let bits = self.ins(Op::Bitcast, &[x], BITS);
-        let [half, one, quiet, sign, infinity] =
-            [16, 1, 1 << 22, 0x7fff_ffff, INFINITY].map(|constant| self.constant(BITS, constant));
-        let most = self.constant(BITS, 0x7fff);
+        let [half, one, most, quiet] =
+            [16, 1, 0x7fff, 1 << 22].map(|constant| self.constant(BITS, constant));
+        // The bits of NaNs are greater than those of infinity.
+        let [all_but_sign, infinity] =
+            [0x7fff_ffff, 0x7f80_0000].map(|constant| self.constant(BITS, constant));
         // Half a unit of the last place, and less by one where that is even.
         let upper = self.ins(Op::LShr, &[bits, half], BITS);
         let odd = self.ins(Op::And, &[upper, one], BITS);
         let rounding = self.ins(Op::IAdd, &[odd, most], BITS);
         let rounded = self.ins(Op::IAdd, &[bits, rounding], BITS);
         let quieted = self.ins(Op::Or, &[bits, quiet], BITS);
-        let magnitude = self.ins(Op::And, &[bits, sign], BITS);
+        let magnitude = self.ins(Op::And, &[bits, all_but_sign], BITS);
         let is_nan = self.ins(Op::ICmp(IntCond::Ugt), &[magnitude, infinity], Type::Bool);
         let bits = self.select(is_nan, quieted, rounded);
         let upper = self.ins(Op::LShr, &[bits, half], BITS);

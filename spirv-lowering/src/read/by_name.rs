@@ -222,11 +222,6 @@ impl Body<'_, '_> {
                 return Ok(true);
             }
         }
-        let bfloat16 = ["intel_convert_bfloat16", "intel_convert_as_bfloat16"];
-        if let (true, &[value]) = (bfloat16.iter().any(|name| base.starts_with(name)), args) {
-            self.bfloat16_conversion(ty, id, value)?;
-            return Ok(true);
-        }
         match (base, args) {
             (
                 "async_work_group_copy" | "async_work_group_strided_copy",
@@ -308,6 +303,12 @@ impl Body<'_, '_> {
             }
             ("clock_read_sub_group" | "clock_read_hilo_sub_group", &[]) => {
                 self.clock(ty, id, Scope::SubGroup)?;
+            }
+            (name, &[value])
+                if name.starts_with("intel_convert_bfloat16")
+                    || name.starts_with("intel_convert_as_bfloat16") =>
+            {
+                self.bfloat16_conversion(ty, id, value)?;
             }
             ("null_reserve_id", &[]) => {
                 let none = self.constant(Type::I64, u64::MAX);

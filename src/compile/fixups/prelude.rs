@@ -10,8 +10,8 @@
 //! built-in names as macros. Only what a source uses is declared, as far as a scan can find it.
 //!
 //! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their
-//! headers: a function returns it. Nor is NAN a constant there, which OpenCL C says it is. As a built-in of OpenCL C 2.0 clang does not know
-//! `is_valid_reserve_id`.
+//! headers: a function returns it. Nor is NAN a constant there, which OpenCL C says it is. As a
+//! built-in of OpenCL C 2.0 clang does not know `is_valid_reserve_id`.
 
 use super::{group_functions, intel_subgroups};
 use crate::quirks::{Quirk, Quirks};
