@@ -45,6 +45,7 @@ pub enum Quirk {
     Constructors,
     UsedLists,
     DeviceQueues,
+    ZeroDivisors,
     LocalTypes,
     LoneVariables,
     LostLines,

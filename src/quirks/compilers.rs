@@ -212,6 +212,17 @@ pub(super) static ROWS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::ZeroDivisors,
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "No fault of LLVM's: the result of a division by 0 is unspecified in OpenCL C, and its behaviour \
+               undefined in LLVM, so that `i / n` is what the passes make of `q = i / n; n ? q : 5`. \
+               Divisors of 0 become 1 (`divisions`).",
+        test: "language::divisions_by_zero",
+        fails_on: CLANG_22,
+        again: "2028-01",
+    },
+    Row {
         quirk: Quirk::OddVectors,
         drivers: SPIRV_TARGET,
         only: None,

@@ -135,3 +135,41 @@ fn constant_nan() {
         [true, false, true, true]
     );
 }
+
+/// A division by zero, and the least integer divided by -1, have an unspecified result and no other effect (OpenCL C,
+/// "Arithmetic Operators").
+#[test]
+fn divisions_by_zero() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "int quotient(int sum, int n) { int q = sum / n; return n ? q : 5; }
+         kernel void f(global int *out, int n, int least, int minus) {
+             int i = get_global_id(0);
+             out[i * 8] = quotient(i, n);
+             out[i * 8 + 1] = quotient(i, 0);
+             uint q = 100u / (uint)n;
+             out[i * 8 + 2] = n == 0;
+             int r = i % n;
+             if (n == 0) out[i * 8 + 3] = 3;
+             q += least / minus;
+             out[i * 8 + 4] = least == INT_MIN && minus == -1 ? 6 : q;
+             int4 v = (int4)(i) / (int4)(n, 1, n, 2);
+             out[i * 8 + 5] = v.y + 2 * v.w;
+             int sum = 0;
+             for (int j = 0; j < 3; j++) sum += (j ? i / j : 0) + i / j * (j != 0);
+             out[i * 8 + 6] = sum;
+             out[i * 8 + 7] = q + r + v.x == 12345 ? 1 : 7;
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer(256);
+    kernel.set_buffer(0, &out);
+    kernel.set(1, 0i32).set(2, i32::MIN).set(3, -1i32);
+    setup.run(&kernel, &[8], None);
+    let got = setup.read::<i32>(&out, 64);
+    for (i, got) in (0..).zip(got.chunks(8)) {
+        let sum = 2 * (i + i / 2);
+        let products = i + 2 * (i / 2);
+        assert_eq!(got, [5, 5, 1, 3, 6, products, sum, 7], "work-item {i}");
+    }
+}

@@ -26,7 +26,7 @@ use self::scratch::Scratch;
 use self::toolchain::Toolchain;
 use super::fixups::prelude::Conversions;
 use super::fixups::{
-    argument_info, device_queues, lifecycle, long_arrays, missing_inlines, whole_program,
+    argument_info, device_queues, divisions, lifecycle, long_arrays, missing_inlines, whole_program,
 };
 use super::language::{ClStd, Language};
 use super::options::BuildOptions;
@@ -42,7 +42,7 @@ pub use server::unload;
 
 /// The revision of the output of `clang` and `fixups` for the same source and options, which is part
 /// of the cache key.
-pub const REVISION: u32 = 19;
+pub const REVISION: u32 = 20;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]
@@ -285,7 +285,7 @@ impl<'a> Prepared<'a> {
                 let (first, whole) = (Input::Ir(first), Input::Ir(&ir));
                 spirv(toolchain, &first, &whole, options, &mut log)
             })
-        } else if read_first || has_attribute_used(self.source.text) {
+        } else if read_first || has_attribute_used(self.source.text) || self.may_divide() {
             // Emitted, `inline` functions cost nothing: those that are not used are taken out.
             let inline: &[&str] = if read_first { &["-fgnu89-inline"] } else { &[] };
             let ir = self.unoptimised_ir(inline, &mut log);
@@ -319,11 +319,29 @@ impl<'a> Prepared<'a> {
         if has(Quirk::DeviceQueues) {
             ir = device_queues::with_calls(&ir);
         }
+        if has(Quirk::ZeroDivisors) {
+            ir = divisions::guarded(&ir);
+        }
         let cxx = self.source.options.std.is_some_and(ClStd::is_cxx);
         if cxx && has(Quirk::Constructors) {
             ir = lifecycle::with_kernels(&ir);
         }
         Ok(ir)
+    }
+
+    /// Returns true if the source, an option or a header may divide integers, and LLVM's passes see it.
+    fn may_divide(&self) -> bool {
+        let ClSource {
+            text,
+            headers,
+            options,
+            ..
+        } = self.source;
+        let texts = [text]
+            .into_iter()
+            .chain(headers.iter().map(|header| header.text));
+        let defines = options.defines.iter().map(String::as_str);
+        !options.opt_disable && texts.chain(defines).any(divisions::likely)
     }
 
     /// Returns true if the source, an option or a header may have arrays of 2^32 elements.

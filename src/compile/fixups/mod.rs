@@ -9,6 +9,7 @@
 //! | `lifecycle` | constructors and destructors of program-scope objects become invalid code | IR before the passes |
 //! | `whole_program` | unused functions take most of the time | IR before the passes |
 //! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
+//! | `divisions` | divisions by zero are undefined behaviour | IR before the passes |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lost_truncations` | truncations are lost between other conversions | IR after the passes |
 //! | `odd_vectors` | integers become vectors of lengths that SPIR-V lacks | IR after the passes |
@@ -26,6 +27,7 @@ pub mod argument_info;
 pub mod crash_reports;
 pub mod cut_alignments;
 pub mod device_queues;
+pub mod divisions;
 pub mod finite_numbers;
 pub mod known_sizes;
 pub mod lifecycle;
