@@ -191,6 +191,16 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::Code(CodeQuirk::SkippedValues),
+        drivers: NEW_LLVMPIPE,
+        only: None,
+        what: "A branch that no work-item takes is skipped, and with it what it computes for the code after its loop, to which the branch \
+               leads: the driver makes invalid code of it, and LLVM ends the process. It is kept in memory (`overwritten_values`).",
+        test: "tests/programs/kept/skipped_values.cl",
+        fails_on: MESA_25,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::Code(CodeQuirk::MisroundedDoubles),
         drivers: LLVMPIPE,
         only: Some(lacks_avx512),

@@ -73,6 +73,10 @@ quirks! {
     /// The values of a loop are computed again for work-items that have left it
     /// ([`overwritten_values`](crate::passes::quirks::overwritten_values)).
     OverwrittenValues,
+    /// Branches that no work-item takes are skipped, and what they compute for the code after the
+    /// loop does not exist there
+    /// ([`overwritten_values`](crate::passes::quirks::overwritten_values)).
+    SkippedValues,
     /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
     NanTexels,
     /// LLVM computes bits and chooses lanes for them in one instruction of AVX-512, with operands in

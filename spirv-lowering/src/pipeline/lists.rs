@@ -16,6 +16,7 @@ use crate::ir::function::{Function, Storage};
 use crate::ir::verify::rules::Rule;
 use crate::native;
 use crate::passes::quirks::opaque_zeros::Zeros;
+use crate::passes::quirks::overwritten_values::LoopValues;
 use crate::passes::quirks::unsigned_compares::Compares;
 use crate::passes::quirks::*;
 use crate::passes::*;
@@ -257,10 +258,19 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     only_if(
-        optional("overwritten_values", |func, _| {
-            Ok(overwritten_values::run(func))
+        optional("overwritten_values", |func, l| {
+            let all = l.target.quirks.has(CodeQuirk::OverwrittenValues);
+            let kept = if all {
+                LoopValues::All
+            } else {
+                LoopValues::OfBranches
+            };
+            Ok(overwritten_values::run(func, kept))
         }),
-        |_, l| l.target.quirks.has(CodeQuirk::OverwrittenValues),
+        |_, l| {
+            let quirks = l.target.quirks;
+            quirks.has(CodeQuirk::OverwrittenValues) || quirks.has(CodeQuirk::SkippedValues)
+        },
     ),
 ];
 
