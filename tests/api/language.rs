@@ -173,3 +173,36 @@ fn divisions_by_zero() {
         assert_eq!(got, [5, 5, 1, 3, 6, products, sum, 7], "work-item {i}");
     }
 }
+
+/// The library of C is no part of OpenCL C: functions of its names are the program's own.
+#[test]
+fn names_of_the_c_library() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "float sqrtf(float x) { return x + 1; }
+         float sinf(float x) { return 42; }
+         float powf(float x, float y) { return x - y; }
+         float fabsf(float x) { return -2; }
+         int ffs(int x) { return 99; }
+         int isdigit(int x) { return 5; }
+         int strlen(const char *text) { return 13; }
+         global int *malloc(global int *pool, int n) { return pool + n; }
+         kernel void f(global int *out, float v) {
+             char text[4] = \"abc\";
+             global int *own = malloc(out, 7);
+             *own = 77;
+             out[0] = sqrtf(4.0f);
+             out[1] = sinf(0.0f);
+             out[2] = powf(v, 2.0f) * 100;
+             out[3] = fabsf(v);
+             out[4] = ffs(8);
+             out[5] = isdigit('z');
+             out[6] = strlen(text);
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer(32);
+    kernel.set_buffer(0, &out).set(1, 2.5f32);
+    setup.run(&kernel, &[1], None);
+    assert_eq!(setup.read::<i32>(&out, 8), [5, 42, 50, -2, 99, 5, 13, 77]);
+}

@@ -63,6 +63,8 @@ pub fn clang(toolchain: &Toolchain) -> Command {
     clang.args(["-cc1", "-disable-free", "-disable-llvm-verifier"]);
     // Programs in use write words as pairs of shorts and read them as words; most drivers let them.
     clang.arg("-relaxed-aliasing");
+    // A function of the program that has a name of C's library is not that of the library.
+    clang.arg("-fno-builtin");
     // Contraction is on in OpenCL C. The other way to say so turns a * b + c into a call of fma, which then cannot be
     // distinguished from one that the program asked for and must be exact; this one marks both operations as contractible.
     clang.arg("-ffp-contract=fast");
