@@ -35,6 +35,7 @@ pub enum Quirk {
     CutAlignments,
     KnownSizes,
     FiniteNumbers,
+    FloatExchanges,
     ConfusedConversions,
     PaddedHalves,
     ConfusedImages,

@@ -136,7 +136,7 @@ impl<'a> ModuleEdit<'a> {
     /// Records a type or constant of the module, so that [`ModuleEdit::value`] finds it.
     pub fn know(&mut self, inst: &[u32]) {
         let (key, id) = match (opcode(inst), inst) {
-            (Some(Op::TypeVector | Op::TypeBool), &[first, id, ref rest @ ..]) => {
+            (Some(Op::TypeVector | Op::TypeBool | Op::TypeInt), &[first, id, ref rest @ ..]) => {
                 ([&[first], rest].concat(), id)
             }
             (Some(Op::ConstantNull), &[first, ty, id]) => (vec![first, ty], id),

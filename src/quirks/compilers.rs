@@ -223,6 +223,16 @@ pub(super) static ROWS: &[Row] = &[
         again: "2028-01",
     },
     Row {
+        quirk: Quirk::FloatExchanges,
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "`atomic_compare_exchange_strong` and `_weak` of `atomic_float` and `atomic_double` compare floats \
+               with OpIEqual, which is not valid SPIR-V. They are compared as bits (`float_exchanges`).",
+        test: "language::exchanges_of_floats",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::OddVectors,
         drivers: SPIRV_TARGET,
         only: None,

@@ -3,7 +3,7 @@
 //! What they must write stands here as a hash of it. Pocl writes the same, as far as it knows the functions; the rest
 //! (`half`, bit fields, dot products) was computed by hand.
 
-use pumice_tests::Setup;
+use pumice_tests::{Buffer, Setup};
 
 /// Words of the buffers.
 const WORDS: usize = 16384;
@@ -205,4 +205,49 @@ fn names_of_the_c_library() {
     kernel.set_buffer(0, &out).set(1, 2.5f32);
     setup.run(&kernel, &[1], None);
     assert_eq!(setup.read::<i32>(&out, 8), [5, 42, 50, -2, 99, 5, 13, 77]);
+}
+
+/// Comparing exchanges of floats compare bits (OpenCL C, "Atomic Functions").
+#[test]
+fn exchanges_of_floats() {
+    let setup = Setup::new();
+    let source = "
+        kernel void f(global uint *out, volatile global atomic_TYPE *p, global TYPE *values) {
+            TYPE expected = values[0];
+            out[0] = atomic_compare_exchange_strong(p, &expected, values[1]);
+            out[1] = atomic_compare_exchange_strong(p, &expected, values[2]);
+            out[2] = expected == values[1];
+            while (!atomic_compare_exchange_weak_explicit(p, &expected, values[2],
+                       memory_order_relaxed, memory_order_relaxed, memory_scope_device));
+            expected = values[3];
+            out[3] = atomic_compare_exchange_strong(p, &expected, values[0]);
+            out[4] = isnan(expected);
+        }";
+    let check = |ty: &str, bytes: usize, values: &Buffer| {
+        let program = setup.try_build(&source.replace("TYPE", ty), "-cl-std=CL3.0");
+        let program = program.unwrap_or_else(|log| panic!("{ty}: {log}"));
+        let kernel = setup.kernel(&program, "f");
+        let (out, found) = (setup.buffer(20), setup.buffer_of(&vec![0u8; bytes]));
+        kernel
+            .set_buffer(0, &out)
+            .set_buffer(1, &found)
+            .set_buffer(2, values);
+        setup.run(&kernel, &[1], None);
+        // -0.0 is not +0.0, and a NaN is itself.
+        assert_eq!(setup.read::<u32>(&out, 5), [1, 0, 1, 0, 1], "{ty}");
+    };
+    check(
+        "float",
+        4,
+        &setup.buffer_of(&[0f32, 2.5, f32::NAN, -f32::NAN]),
+    );
+    let int64 = setup.has_extension("cl_khr_int64_base_atomics");
+    match int64 && setup.has_extension("cl_khr_fp64") {
+        true => check(
+            "double",
+            8,
+            &setup.buffer_of(&[0f64, 2.5, f64::NAN, -f64::NAN]),
+        ),
+        false => pumice_tests::left_out("no atomics on double"),
+    }
 }

@@ -19,8 +19,8 @@ use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
 use super::Prepared;
 use crate::compile::fixups::{
-    crash_reports, cut_alignments, device_queues, finite_numbers, known_sizes, lines, local_types,
-    lone_variables, lost_truncations, odd_vectors, wide_integers,
+    crash_reports, cut_alignments, device_queues, finite_numbers, float_exchanges, known_sizes,
+    lines, local_types, lone_variables, lost_truncations, odd_vectors, wide_integers,
 };
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
@@ -506,6 +506,9 @@ fn own_words_of(
     let finite = options.finite_math || options.fast_relaxed_math;
     if options.unsafe_math && !finite && toolchain.quirks.has(Quirk::FiniteNumbers) {
         words = finite_numbers::not_claimed(&words).unwrap_or(words);
+    }
+    if toolchain.quirks.has(Quirk::FloatExchanges) {
+        words = float_exchanges::compared_as_bits(&words).unwrap_or(words);
     }
     if toolchain.quirks.has(Quirk::CutAlignments) {
         words = cut_alignments::made_up(&words).unwrap_or(words);

@@ -42,7 +42,7 @@ pub use server::unload;
 
 /// The revision of the output of `clang` and `fixups` for the same source and options, which is part
 /// of the cache key.
-pub const REVISION: u32 = 21;
+pub const REVISION: u32 = 22;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]

@@ -17,6 +17,7 @@
 //! | `cut_alignments` | alignments of more than 128 bytes are 0 | the SPIR-V |
 //! | `known_sizes` | the least sizes of arguments are claimed to be the greatest | the SPIR-V |
 //! | `finite_numbers` | numbers that may be reassociated are claimed to be finite | the SPIR-V |
+//! | `float_exchanges` | floats that were exchanged are compared as integers | the SPIR-V |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
 //! | `long_arrays` | the length of an array is cut to 32 bits | refused |
 //! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
@@ -29,6 +30,7 @@ pub mod cut_alignments;
 pub mod device_queues;
 pub mod divisions;
 pub mod finite_numbers;
+pub mod float_exchanges;
 pub mod known_sizes;
 pub mod lifecycle;
 pub mod lines;
