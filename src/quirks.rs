@@ -196,7 +196,8 @@ static DRIVERS: &[Row] = &[
         drivers: NEW_LLVMPIPE,
         only: None,
         what: "A branch that no work-item takes is skipped, and with it what it computes for the code after its loop, to which the branch \
-               leads: the driver makes invalid code of it, and LLVM ends the process. It is kept in memory (`overwritten_values`).",
+               leads: the driver makes invalid code of it, and LLVM ends the process. Such loops get another way out \
+               (`second_exits`).",
         test: "tests/programs/kept/skipped_values.cl",
         fails_on: MESA_25,
         again: "2027-05",

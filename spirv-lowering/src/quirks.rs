@@ -73,9 +73,9 @@ quirks! {
     /// The values of a loop are computed again for work-items that have left it
     /// ([`overwritten_values`](crate::passes::quirks::overwritten_values)).
     OverwrittenValues,
-    /// Branches that no work-item takes are skipped, and what they compute for the code after the
-    /// loop does not exist there
-    /// ([`overwritten_values`](crate::passes::quirks::overwritten_values)).
+    /// Branches that no work-item takes are skipped, and with them what they compute for the code
+    /// after a loop that is left there alone
+    /// ([`second_exits`](crate::passes::quirks::second_exits)).
     SkippedValues,
     /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
     NanTexels,

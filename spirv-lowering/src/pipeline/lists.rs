@@ -16,7 +16,6 @@ use crate::ir::function::{Function, Storage};
 use crate::ir::verify::rules::Rule;
 use crate::native;
 use crate::passes::quirks::opaque_zeros::Zeros;
-use crate::passes::quirks::overwritten_values::LoopValues;
 use crate::passes::quirks::unsigned_compares::Compares;
 use crate::passes::quirks::*;
 use crate::passes::*;
@@ -258,19 +257,14 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     only_if(
-        optional("overwritten_values", |func, l| {
-            let all = l.target.quirks.has(CodeQuirk::OverwrittenValues);
-            let kept = if all {
-                LoopValues::All
-            } else {
-                LoopValues::OfBranches
-            };
-            Ok(overwritten_values::run(func, kept))
+        optional("overwritten_values", |func, _| {
+            Ok(overwritten_values::run(func))
         }),
-        |_, l| {
-            let quirks = l.target.quirks;
-            quirks.has(CodeQuirk::OverwrittenValues) || quirks.has(CodeQuirk::SkippedValues)
-        },
+        |_, l| l.target.quirks.has(CodeQuirk::OverwrittenValues),
+    ),
+    only_if(
+        optional("second_exits", |func, _| Ok(second_exits::run(func))),
+        |_, l| l.target.quirks.has(CodeQuirk::SkippedValues),
     ),
 ];
 

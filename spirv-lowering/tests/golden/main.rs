@@ -26,7 +26,6 @@ use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
 use spirv_lowering::passes::quirks::opaque_zeros::Zeros;
-use spirv_lowering::passes::quirks::overwritten_values::LoopValues;
 use spirv_lowering::passes::quirks::unsigned_compares::Compares;
 use spirv_lowering::passes::{self, CleanUp, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
@@ -118,12 +117,12 @@ fn passes(folder: &str) -> Option<Pass> {
         "structurize" => Pass::Try(passes::structurize::run),
         "overwritten_values" => Pass::Try(|f| {
             passes::structurize::run(f)?;
-            passes::quirks::overwritten_values::run(f, LoopValues::All);
+            passes::quirks::overwritten_values::run(f);
             Ok(())
         }),
-        "overwritten_values_of_branches" => Pass::Try(|f| {
+        "second_exits" => Pass::Try(|f| {
             passes::structurize::run(f)?;
-            passes::quirks::overwritten_values::run(f, LoopValues::OfBranches);
+            passes::quirks::second_exits::run(f);
             Ok(())
         }),
         "lower_int16" => Pass::Interface(|m, f| {

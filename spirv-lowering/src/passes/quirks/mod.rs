@@ -18,5 +18,6 @@ pub mod narrow_bit_counts;
 pub mod narrow_extremes;
 pub mod opaque_zeros;
 pub mod overwritten_values;
+pub mod second_exits;
 pub mod unsigned_compares;
 pub mod wrapping_induction;

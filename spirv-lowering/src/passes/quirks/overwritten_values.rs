@@ -1,11 +1,8 @@
-//! Keeps in memory what a loop computes for the code after it. Stores are made by active work-items alone.
+//! Keeps in memory what a loop computes for the code after it: SwiftShader computes the values of a loop again for work-items that
+//! have left it, as long as others of their vector go on. Stores are made by active work-items alone.
 //!
-//! SwiftShader computes the values of a loop again for work-items that have left it, as long as others of their vector go on. Since
-//! Mesa 25 llvmpipe jumps over branches that no work-item takes, and so over what they compute, even if the only way out of the loop
-//! is in one: the LLVM IR that uses it after the loop is invalid.
-//!
-//! A phi node of the merge block would do, but the optimisers of both (that of SPIR-V Tools, and NIR's) remove those of one
-//! predecessor, and variables whose index they know, even volatile ones.
+//! A phi node of the merge block would do, but SwiftShader's optimiser (that of SPIR-V Tools) removes those of one predecessor, and
+//! variables whose index it knows, even volatile ones.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -19,19 +16,19 @@ use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 use std::mem::take;
 
-/// The values that are kept in memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum LoopValues {
-    /// Every value that is used after the loop.
-    All,
-    /// The values of branches: of blocks that not every iteration of the loop executes.
-    OfBranches,
-}
-
 /// Runs the pass, after `structurize`. Returns true if anything changed.
-pub fn run(func: &mut Function, kept: LoopValues) -> bool {
-    let definitions = Definitions::new(func, kept);
-    if !definitions.are_used_after_loops(func) {
+pub fn run(func: &mut Function) -> bool {
+    let Some(structure) = &func.structure else {
+        return false;
+    };
+    let dom = DomTree::new(&Cfg::new(func));
+    let mut loops = Vec::new();
+    for &header in dom.preorder() {
+        if let Some(Merge::Loop { merge, .. }) = structure.merges[header] {
+            loops.push((header, merge));
+        }
+    }
+    if loops.is_empty() {
         return false;
     }
     let mut index = None;
@@ -40,107 +37,27 @@ pub fn run(func: &mut Function, kept: LoopValues) -> bool {
     let mut keeper = Keeper {
         func,
         index,
-        definitions,
+        dom,
+        loops,
+        defined: FxHashMap::default(),
         vars: FxHashMap::default(),
         loads: FxHashMap::default(),
     };
+    keeper.find_definitions();
     keeper.replace_uses();
     keeper.store();
     true
-}
-
-struct Loop {
-    header: Block,
-    merge: Block,
-    cont: Block,
-}
-
-/// The values of loops that may be kept.
-struct Definitions {
-    dom: DomTree,
-    /// Outer before inner.
-    loops: Vec<Loop>,
-    /// The innermost loop after which each value is kept.
-    loop_of: FxHashMap<Value, usize>,
-}
-
-impl Definitions {
-    fn new(func: &Function, kept: LoopValues) -> Self {
-        let dom = DomTree::new(&Cfg::new(func));
-        let mut definitions = Self {
-            dom,
-            loops: Vec::new(),
-            loop_of: FxHashMap::default(),
-        };
-        let Some(structure) = &func.structure else {
-            return definitions;
-        };
-        for &header in definitions.dom.preorder() {
-            if let Some(Merge::Loop { merge, cont }) = structure.merges[header] {
-                definitions.loops.push(Loop {
-                    header,
-                    merge,
-                    cont,
-                });
-            }
-        }
-        for &block in definitions.dom.preorder() {
-            let is_left = |&index: &usize| {
-                let every_iteration = || {
-                    definitions
-                        .dom
-                        .dominates(block, definitions.loops[index].cont)
-                };
-                definitions.is_inside(index, block)
-                    && (kept == LoopValues::All || !every_iteration())
-            };
-            let count = definitions.loops.len();
-            let Some(innermost) = (0..count).rev().find(is_left) else {
-                continue;
-            };
-            let data = &func.blocks[block];
-            let results = data
-                .insts
-                .iter()
-                .flat_map(|&inst| &func.insts[inst].results);
-            for &value in data.params.iter().chain(results) {
-                if func.as_const(value).is_none() {
-                    definitions.loop_of.insert(value, innermost);
-                }
-            }
-        }
-        definitions
-    }
-
-    fn is_inside(&self, index: usize, block: Block) -> bool {
-        let &Loop { header, merge, .. } = &self.loops[index];
-        self.dom.dominates(header, block) && !self.dom.dominates(merge, block)
-    }
-
-    /// Returns true if the block is after the value's loop.
-    fn is_used_after(&self, block: Block, value: Value) -> bool {
-        self.loop_of
-            .get(&value)
-            .is_some_and(|&index| !self.is_inside(index, block))
-    }
-
-    fn are_used_after_loops(&self, func: &Function) -> bool {
-        func.layout.iter().any(|&block| {
-            let data = &func.blocks[block];
-            let mut args = data.insts.iter().flat_map(|&inst| &func.insts[inst].args);
-            let mut any = args.any(|&arg| self.is_used_after(block, arg));
-            data.term
-                .for_each_use(|value| any |= self.is_used_after(block, value));
-            any
-        })
-    }
 }
 
 struct Keeper<'f> {
     func: &'f mut Function,
     /// A zero.
     index: Value,
-    definitions: Definitions,
+    dom: DomTree,
+    /// The header and the merge block of each loop, outer before inner.
+    loops: Vec<(Block, Block)>,
+    /// The innermost loop that computes each value.
+    defined: FxHashMap<Value, usize>,
     /// The memory of each value that is kept.
     vars: FxHashMap<Value, Var>,
     /// The kept values that the current block has loaded.
@@ -148,6 +65,30 @@ struct Keeper<'f> {
 }
 
 impl Keeper<'_> {
+    fn is_inside(&self, index: usize, block: Block) -> bool {
+        let (header, merge) = self.loops[index];
+        self.dom.dominates(header, block) && !self.dom.dominates(merge, block)
+    }
+
+    fn find_definitions(&mut self) {
+        for &block in self.dom.preorder() {
+            let innermost = (0..self.loops.len())
+                .rev()
+                .find(|&index| self.is_inside(index, block));
+            let Some(innermost) = innermost else { continue };
+            let data = &self.func.blocks[block];
+            let results = data
+                .insts
+                .iter()
+                .flat_map(|&inst| &self.func.insts[inst].results);
+            for &value in data.params.iter().chain(results) {
+                if self.func.as_const(value).is_none() {
+                    self.defined.insert(value, innermost);
+                }
+            }
+        }
+    }
+
     fn replace_uses(&mut self) {
         for block in self.func.layout.clone() {
             self.loads.clear();
@@ -168,8 +109,9 @@ impl Keeper<'_> {
 
     /// Returns the value itself, or in a block after its loop what was kept of it.
     fn used(&mut self, block: Block, value: Value) -> Value {
-        if !self.definitions.is_used_after(block, value) {
-            return value;
+        match self.defined.get(&value) {
+            Some(&index) if !self.is_inside(index, block) => {}
+            _ => return value,
         }
         if let Some(&loaded) = self.loads.get(&value) {
             return loaded;
