@@ -1,8 +1,9 @@
 //! Edits control flow, for the passes that restructure it.
 //!
 //! A *dispatch* is a block with a selector parameter (the index of the target block) and the
-//! parameters of several targets side by side: a jump to it passes the selector of its target, with
-//! arguments for that target and undefined values for the others.
+//! parameters of several targets: a jump to it passes the selector of its target, with arguments for
+//! that target and undefined values for the others. The parameters stand side by side, so that what
+//! is the same for all work-items stays so, until they are many: then the targets share them.
 
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Edge, Function, Terminator, Values};
@@ -10,22 +11,24 @@ use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 
+/// The most parameters of a dispatch whose targets have parameters of their own. A switch of which
+/// many cases fall through has a dispatch after each case, to all that follow.
+const MOST_SEPARATE: usize = 12;
+
 /// A block that several targets share; see the module description.
 #[derive(Debug, Clone)]
 pub struct DispatchBlock {
     /// The block.
     pub block: Block,
-    /// The targets, each with the position of its first parameter among those of the block.
-    pub targets: Vec<(Block, usize)>,
+    /// The targets, each with the positions of its parameters among those of the block.
+    pub targets: Vec<(Block, Vec<usize>)>,
 }
 
 impl DispatchBlock {
-    /// Returns the position of a target's parameters among those of the block.
-    pub fn slot(&self, target: Block) -> Option<usize> {
-        self.targets
-            .iter()
-            .find(|(t, _)| *t == target)
-            .map(|&(_, at)| at)
+    /// Returns the positions of a target's parameters among those of the block.
+    pub fn slots(&self, target: Block) -> Option<&[usize]> {
+        let found = self.targets.iter().find(|(t, _)| *t == target);
+        found.map(|(_, slots)| slots.as_slice())
     }
 }
 
@@ -141,17 +144,32 @@ impl<'f> Edit<'f> {
     pub fn dispatch(&mut self, targets: &[Block]) -> DispatchBlock {
         let block = self.func.add_block();
         self.func.add_param(block, Type::I32);
+        let params_of = |func: &Function, target: Block| -> Vec<Type> {
+            let params = func.blocks[target].params.iter();
+            params.map(|&param| func.ty(param)).collect()
+        };
+        let counts = targets.iter().map(|&t| self.func.blocks[t].params.len());
+        let are_shared = counts.sum::<usize>() > MOST_SEPARATE;
+        let mut shared: FxHashMap<Type, Vec<usize>> = FxHashMap::default();
         let mut slots = Vec::with_capacity(targets.len());
         for &target in targets {
-            slots.push((target, self.func.blocks[block].params.len()));
-            let types: Vec<Type> = self.func.blocks[target]
-                .params
-                .iter()
-                .map(|&p| self.func.ty(p))
-                .collect();
-            for ty in types {
-                self.func.add_param(block, ty);
+            let mut used: FxHashMap<Type, usize> = FxHashMap::default();
+            let mut own = Vec::new();
+            for ty in params_of(self.func, target) {
+                let of_type = shared.entry(ty).or_default();
+                let number = used.entry(ty).or_default();
+                let slot = match of_type.get(*number) {
+                    Some(&slot) if are_shared => slot,
+                    _ => {
+                        of_type.push(self.func.blocks[block].params.len());
+                        self.func.add_param(block, ty);
+                        self.func.blocks[block].params.len() - 1
+                    }
+                };
+                *number += 1;
+                own.push(slot);
             }
+            slots.push((target, own));
         }
         DispatchBlock {
             block,
@@ -161,28 +179,42 @@ impl<'f> Edit<'f> {
 
     /// Returns the edge to a dispatch that leads to `to`.
     pub fn via(&mut self, dispatch: &DispatchBlock, to: Edge) -> Edge {
-        let at = dispatch.slot(to.block).unwrap_or(1);
-        let selector = self.constant(Type::I32, to.block.index() as u64);
-        let params = self.func.blocks[dispatch.block].params.clone();
-        let mut args = Values::with_capacity(params.len());
-        args.push(selector);
-        for (i, &param) in params.iter().enumerate().skip(1) {
-            let given = i.checked_sub(at).and_then(|k| to.args.get(k)).copied();
-            args.push(given.unwrap_or_else(|| self.undef(self.func.ty(param))));
+        let mut args = self.undefined_args(dispatch);
+        args[0] = self.constant(Type::I32, to.block.index() as u64);
+        let slots = dispatch.slots(to.block).unwrap_or_default();
+        for (&slot, &arg) in slots.iter().zip(&to.args) {
+            args[slot] = arg;
         }
         Edge::with(dispatch.block, args)
+    }
+
+    fn undefined_args(&mut self, dispatch: &DispatchBlock) -> Values {
+        let params = self.func.blocks[dispatch.block].params.clone();
+        let undefined = |&param| self.undef(self.func.ty(param));
+        params.iter().map(undefined).collect()
     }
 
     /// Returns the edge from one dispatch to another that keeps the selector.
     pub fn forward(&mut self, from: &DispatchBlock, to: &DispatchBlock) -> Edge {
         let have = self.func.blocks[from.block].params.clone();
-        let want = self.func.blocks[to.block].params.clone();
-        let mut args: Values = want.iter().map(|&p| self.undef(self.func.ty(p))).collect();
+        let mut args = self.undefined_args(to);
         args[0] = have[0];
-        for &(target, at) in &to.targets {
-            if let Some(slot) = from.slot(target) {
-                let count = self.func.blocks[target].params.len();
-                args[at..at + count].copy_from_slice(&have[slot..slot + count]);
+        for (target, slots) in &to.targets {
+            let Some(given) = from.slots(*target) else {
+                continue;
+            };
+            for (&slot, &given) in slots.iter().zip(given) {
+                let (before, given) = (args[slot], have[given]);
+                args[slot] = match before == given || self.is_undef(before) {
+                    true => given,
+                    // They share it here alone.
+                    false => {
+                        let chosen = self.is_selected(from, *target);
+                        let ty = self.func.ty(given);
+                        let operands = [chosen, given, before];
+                        self.func.append1(from.block, Op::Select, operands, ty)
+                    }
+                };
             }
         }
         Edge::with(to.block, args)
@@ -190,10 +222,10 @@ impl<'f> Edit<'f> {
 
     /// Returns the edge from a dispatch to a target, with the arguments that the dispatch received.
     pub fn unpack(&self, dispatch: &DispatchBlock, target: Block) -> Edge {
-        let at = dispatch.slot(target).unwrap_or(1);
-        let count = self.func.blocks[target].params.len();
         let params = &self.func.blocks[dispatch.block].params;
-        Edge::with(target, Values::from_slice(&params[at..at + count]))
+        let slots = dispatch.slots(target).unwrap_or_default();
+        let args: Values = slots.iter().map(|&slot| params[slot]).collect();
+        Edge::with(target, args)
     }
 
     /// Ends a dispatch with a branch or switch to all its targets.
@@ -202,7 +234,7 @@ impl<'f> Edit<'f> {
         let mut targets: Vec<Edge> = dispatch
             .targets
             .iter()
-            .map(|&(t, _)| self.unpack(dispatch, t))
+            .map(|(t, _)| self.unpack(dispatch, *t))
             .collect();
         let Some(last) = targets.pop() else { return };
         let term = match targets.len() {

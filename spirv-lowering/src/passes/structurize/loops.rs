@@ -8,9 +8,11 @@ use crate::ir::function::{Edge, Terminator, Values};
 use crate::ir::op::Effect;
 use rustc_hash::FxHashMap;
 
-/// The most blocks, and the most instructions in all, that a loop absorbs to unite its exits.
+/// The most blocks, and the most instructions in all, that a loop absorbs to unite its exits. Small
+/// blocks, such as `return x + 1`, do not count.
 const ABSORB_BLOCKS: usize = 24;
 const ABSORB_INSTS: usize = 256;
+const SMALL_BLOCK: usize = 6;
 
 /// A loop.
 pub(super) struct StructuredLoop {
@@ -318,8 +320,8 @@ impl Loops {
         let mut best = count(&targets);
         let mut best_len = 0;
         let mut taken: Vec<Block> = Vec::new();
-        let mut insts = 0;
-        while best > 1 && taken.len() < ABSORB_BLOCKS {
+        let (mut large, mut insts) = (0, 0);
+        while best > 1 && large < ABSORB_BLOCKS {
             let next = targets
                 .iter()
                 .filter(|&(&b, &edges)| {
@@ -335,7 +337,11 @@ impl Loops {
                 .map(|(&b, _)| b)
                 .min_by_key(|&b| (self.rpo[b], b));
             let Some(block) = next else { break };
-            insts += edit.func.blocks[block].insts.len();
+            let length = edit.func.blocks[block].insts.len();
+            if length > SMALL_BLOCK {
+                large += 1;
+                insts += length;
+            }
             if insts > ABSORB_INSTS {
                 break;
             }

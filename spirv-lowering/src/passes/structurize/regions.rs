@@ -20,7 +20,7 @@ impl Exit {
     fn targets(&self) -> Vec<Block> {
         match self {
             Self::Jump(_, target) => vec![*target],
-            Self::Dispatch(d) => d.targets.iter().map(|&(t, _)| t).collect(),
+            Self::Dispatch(d) => d.targets.iter().map(|(t, _)| *t).collect(),
         }
     }
 }
@@ -209,17 +209,27 @@ impl<'a, 'f> Regions<'a, 'f> {
         all.sort_by_key(|&b| (self.position[b], b));
         all.dedup();
 
+        // Whether one arm leaves, and the other goes on or has left, too.
+        let leaves = !is_switch && (all.len() > 1 || arms.iter().any(|(_, exit)| exit.is_none()));
         // `if (c) break;`: the other arm simply goes on.
-        if all.len() > 1
-            && !is_switch
-            && direct.len() == 1
-            && arms.len() == 1
-            && self.is_free(block, direct[0])
-        {
+        if leaves && direct.len() == 1 && arms.len() == 1 && self.is_free(block, direct[0]) {
             let (next, exit) = arms.remove(0);
             self.leave(block, direct[0]);
             self.merges[block] = Some(Merge::Selection { merge: next });
             return self.follow(block, exit);
+        }
+
+        // `if (c) { found = 1; break; }`: so does it here.
+        if leaves && direct.is_empty() && arms.len() == 2 {
+            if let Some(at) = arms.iter().position(|(_, exit)| self.leaves(block, exit)) {
+                let (_, left) = arms.remove(at);
+                if let Some(Exit::Jump(from, to)) = left {
+                    self.leave(from, to);
+                }
+                let (next, exit) = arms.remove(0);
+                self.merges[block] = Some(Merge::Selection { merge: next });
+                return self.follow(block, exit);
+            }
         }
 
         let wanted = self.wanted(block, all);
@@ -275,6 +285,14 @@ impl<'a, 'f> Regions<'a, 'f> {
         }
         let exit = self.after(meeting);
         self.follow(block, exit)
+    }
+
+    /// Returns true if an arm of a block ends with a jump out of the innermost loop or a return.
+    fn leaves(&self, block: Block, exit: &Option<Exit>) -> bool {
+        let &Some(Exit::Jump(_, to)) = exit else {
+            return false;
+        };
+        self.is_free(block, to) && !self.is_latch[to]
     }
 
     /// Returns the targets of a construct that its merge block must dispatch to; the others are
@@ -409,7 +427,7 @@ impl<'a, 'f> Regions<'a, 'f> {
             }
             exit = match exit {
                 Some(Exit::Jump(_, to)) if to == join => self.take_exit(join),
-                Some(Exit::Dispatch(d)) if d.slot(join).is_some() => self.guarded(root, d, join),
+                Some(Exit::Dispatch(d)) if d.slots(join).is_some() => self.guarded(root, d, join),
                 _ => {
                     return Err(LowerError::internal(format!(
                         "structurize: nothing leads to {join} below {root}"
@@ -426,7 +444,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         let rest: Vec<Block> = dispatch
             .targets
             .iter()
-            .map(|&(t, _)| t)
+            .map(|(t, _)| *t)
             .filter(|&t| t != join)
             .collect();
         let arm = self.take_exit(join);
