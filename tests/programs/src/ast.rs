@@ -68,7 +68,7 @@ impl Binary {
     }
 }
 
-/// A built-in function whose result depends on its operands alone.
+/// A function whose result depends on its operands alone: a built-in one, or `quotient` of [`QUOTIENT`](crate::print::QUOTIENT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pure {
     Abs,
@@ -98,6 +98,7 @@ pub enum Pure {
     Fma,
     Mad,
     Shuffle,
+    Quotient,
 }
 
 impl Pure {
@@ -131,6 +132,7 @@ impl Pure {
             Self::Fma => "fma",
             Self::Mad => "mad",
             Self::Shuffle => "shuffle",
+            Self::Quotient => "quotient",
         }
     }
 }

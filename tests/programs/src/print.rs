@@ -6,8 +6,26 @@ use crate::names;
 use crate::types::{sign_extend, Scalar, Space, Struct, Type};
 use std::fmt::Write;
 
+/// Functions that divide before they know whether they may: then the result, which is unspecified, is another.
+pub const QUOTIENT: &str = "\
+#define QUOTIENT(T, SPECIFIED) \\
+    T __attribute__((overloadable)) quotient(T a, T b, T c) { T q = a / b; return SPECIFIED ? q : c; }
+QUOTIENT(int, (b != 0 && (b != -1 || a != INT_MIN)))
+QUOTIENT(uint, b)
+QUOTIENT(long, (b != 0 && (b != -1 || a != LONG_MIN)))
+QUOTIENT(ulong, b)
+";
+
 /// The source of a program.
 pub fn source(program: &Program) -> String {
+    let text = declarations(program);
+    match text.contains("quotient(") {
+        true => format!("{QUOTIENT}{text}"),
+        false => text,
+    }
+}
+
+fn declarations(program: &Program) -> String {
     let mut out = String::new();
     for line in &program.pragmas {
         out.push_str(line);

@@ -185,6 +185,15 @@ impl Gen {
     }
 
     fn division(&mut self, scalar: Scalar, depth: usize) -> Expr {
+        if self.percent(30) {
+            let ty = scalar.promoted();
+            let (a, c) = (self.int(ty, depth), self.int(ty, depth.min(1)));
+            let mask = self.pick(&[1, 3, u64::MAX]);
+            let few = self.int(ty, depth.min(1));
+            let b = Expr::binary(Binary::And, few, Expr::number(ty, mask)).to(ty);
+            let args = vec![a.to(ty), b, c.to(ty)];
+            return Expr::new(Type::scalar(ty), Kind::Pure(Pure::Quotient, args)).to(scalar);
+        }
         let op = self.pick(&[Binary::Div, Binary::Rem]);
         let a = self.int(scalar, depth);
         let b = self.int(scalar, depth.min(1));

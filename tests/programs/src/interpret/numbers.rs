@@ -175,6 +175,8 @@ pub fn pure(f: Pure, scalar: Scalar, vector: bool, args: [u64; 3], third: Scalar
         Pure::MulHi => (x.wrapping_mul(y) >> bits) as u64 & mask,
         Pure::Max => x.max(y) as u64 & mask,
         Pure::Min => x.min(y) as u64 & mask,
+        Pure::Quotient if y == 0 => c,
+        Pure::Quotient => narrow(scalar, x / y).unwrap_or(c),
         Pure::Bitselect => a & !c | b & c,
         Pure::Select if vector => [a, b][usize::from(c >> (third.bits() - 1) & 1 != 0)],
         Pure::Select => [a, b][usize::from(c != 0)],
