@@ -9,16 +9,26 @@ use crate::ir::types::Type;
 /// numbers, of which one is even, and a compiler's range analysis says nothing about the last bit.
 /// The first of them is the number of work-groups, which no kernel computes.
 pub fn opaque_zero(r: &mut Rewriter, ty: Type) -> Value {
-    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
-    let one = r.konst(Type::I32, 1);
-    let next = r.same(Op::IAdd, [groups, one]);
-    let product = r.same(Op::IMul, [groups, next]);
-    let zero = r.same(Op::And, [product, one]);
+    let zero = zero_by_number(r, 0);
     match ty.bits() {
         32 => zero,
         64.. => r.op(Op::ZExt, [zero], ty),
         _ => r.op(Op::Trunc, [zero], ty),
     }
+}
+
+/// Emits one of several opaque zeros, of 32 bits. Those of other numbers are other values to a
+/// compiler, which knows nothing of them by what it knows of this.
+pub fn zero_by_number(r: &mut Rewriter, number: u64) -> Value {
+    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
+    let first = match number {
+        0 => groups,
+        _ => r.with_const(Op::IAdd, groups, number),
+    };
+    let one = r.konst(Type::I32, 1);
+    let next = r.same(Op::IAdd, [first, one]);
+    let product = r.same(Op::IMul, [first, next]);
+    r.same(Op::And, [product, one])
 }
 
 /// Returns the same integer as an opaque value.

@@ -7,7 +7,7 @@
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
-use crate::edit::opaque::opaque_zero;
+use crate::edit::opaque::zero_by_number;
 use crate::edit::repair_ssa;
 use crate::edit::rewrite::at_start;
 use crate::ir::entity::{Block, Value};
@@ -22,16 +22,22 @@ pub fn run(func: &mut Function) -> bool {
     let Some(structure) = &func.structure else {
         return false;
     };
-    let dom = DomTree::new(&Cfg::new(func));
+    let cfg = Cfg::new(func);
+    let dom = DomTree::new(&cfg);
     let mut loops: Vec<(Block, Block)> = Vec::new();
     for &header in dom.preorder() {
         let Some(Merge::Loop { merge, cont }) = structure.merges[header] else {
             continue;
         };
         let jumps = matches!(func.blocks[header].term, Terminator::Jump(_));
-        let leaves_from_branch = dom
-            .idom(merge)
-            .is_some_and(|from| !dom.dominates(from, cont));
+        // NIR puts a continue construct that several blocks lead to in a branch at the beginning of the loop.
+        let leaves_from_branch = dom.idom(merge).is_some_and(|from| {
+            if dom.dominates(cont, from) {
+                cfg.preds(cont).len() > 1
+            } else {
+                !dom.dominates(from, cont)
+            }
+        });
         if jumps && leaves_from_branch {
             loops.push((header, merge));
         }
@@ -80,10 +86,13 @@ pub fn run(func: &mut Function) -> bool {
     let params = loops.iter().flat_map(|l| &func.blocks[l.1].params);
     let types: Vec<Type> = params.chain(&lost).map(|&value| func.ty(value)).collect();
     let mut zeros: FxHashMap<Type, Value> = FxHashMap::default();
-    let mut never = None;
+    // One for each loop: in an inner loop NIR would know that of the outer one.
+    let mut never: Vec<Value> = Vec::new();
     at_start(func, |r| {
-        let zero = opaque_zero(r, Type::I32);
-        never = Some(r.icmp_const(IntCond::Ne, zero, 0));
+        for number in 0..loops.len() {
+            let zero = zero_by_number(r, number as u64);
+            never.push(r.icmp_const(IntCond::Ne, zero, 0));
+        }
         for ty in types {
             zeros.entry(ty).or_insert_with(|| match ty {
                 Type::Ptr(_) => {
@@ -94,8 +103,7 @@ pub fn run(func: &mut Function) -> bool {
             });
         }
     });
-    let Some(never) = never else { return false };
-    for (header, merge) in loops {
+    for ((header, merge), never) in loops.into_iter().zip(never) {
         let Terminator::Jump(body) = func.blocks[header].term.clone() else {
             continue;
         };
