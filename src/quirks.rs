@@ -203,6 +203,16 @@ static DRIVERS: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::Code(CodeQuirk::NestedBranches),
+        drivers: LLVMPIPE,
+        only: None,
+        what: "The driver's stack of masks has 80 entries, beyond which it writes: the process ends. Programs with branches or loops that \
+               are nested more deeply do not build (`nested_branches`).",
+        test: "builds::branches_that_are_nested_deeply",
+        fails_on: MESA_25,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::Code(CodeQuirk::MisroundedDoubles),
         drivers: LLVMPIPE,
         only: Some(lacks_avx512),

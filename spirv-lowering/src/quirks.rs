@@ -77,6 +77,9 @@ quirks! {
     /// after a loop that is left there alone
     /// ([`second_exits`](crate::passes::quirks::second_exits)).
     SkippedValues,
+    /// Branches that are nested too deeply corrupt memory
+    /// ([`nested_branches`](crate::passes::quirks::nested_branches)).
+    NestedBranches,
     /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
     NanTexels,
     /// LLVM computes bits and chooses lanes for them in one instruction of AVX-512, with operands in

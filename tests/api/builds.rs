@@ -350,3 +350,44 @@ fn arrays_that_are_too_long() {
         Ok(_) => assert!(std::env::var_os("PUMICE_LLVM_SPIRV").is_some(), "it builds"),
     }
 }
+
+/// A hundred branches, one in the other, give what they must, or no program (quirk `nested-branches`): lavapipe has room for 80.
+#[test]
+fn branches_that_are_nested_deeply() {
+    let setup = Setup::new();
+    let steps: String = (0..100)
+        .map(|i| {
+            let (divisor, rest) = (i + 3, i % 3);
+            format!("if (x % {divisor} == {rest}) return x + {i}; x = x * 5 + {i};\n")
+        })
+        .collect();
+    let source = format!(
+        "uint step(uint x) {{ {steps} return x; }}
+         kernel void f(global uint *p) {{
+             uint i = get_global_id(0), x = i * 37, sum = 0;
+             for (uint t = 0; t < 5; t++) sum += step(x + t);
+             p[i] = sum;
+         }}"
+    );
+    let program = match setup.try_build(&source, "") {
+        Ok(program) => program,
+        Err(log) => return assert!(log.contains("nested"), "{log}"),
+    };
+    let step = |mut x: u32| -> u32 {
+        for i in 0..100 {
+            if x % (i + 3) == i % 3 {
+                return x.wrapping_add(i);
+            }
+            x = x.wrapping_mul(5).wrapping_add(i);
+        }
+        x
+    };
+    let expected: Vec<u32> = (0..64u32)
+        .map(|i| (0..5).fold(0u32, |sum, t| sum.wrapping_add(step(i * 37 + t))))
+        .collect();
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer(256);
+    kernel.set_buffer(0, &out);
+    setup.run(&kernel, &[64], None);
+    assert_eq!(setup.read::<u32>(&out, 64), expected);
+}

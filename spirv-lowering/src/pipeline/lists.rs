@@ -263,6 +263,13 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.quirks.has(CodeQuirk::OverwrittenValues),
     ),
     only_if(
+        needed("nested_branches", &[], |func, _| {
+            nested_branches::check(func)?;
+            Ok(false)
+        }),
+        |_, l| l.target.quirks.has(CodeQuirk::NestedBranches),
+    ),
+    only_if(
         optional("second_exits", |func, _| Ok(second_exits::run(func))),
         |_, l| l.target.quirks.has(CodeQuirk::SkippedValues),
     ),

@@ -16,6 +16,7 @@ pub mod half_overflow;
 pub mod misrounded_doubles;
 pub mod narrow_bit_counts;
 pub mod narrow_extremes;
+pub mod nested_branches;
 pub mod opaque_zeros;
 pub mod overwritten_values;
 pub mod second_exits;
