@@ -120,6 +120,10 @@ fn passes(folder: &str) -> Option<Pass> {
             passes::quirks::overwritten_values::run(f);
             Ok(())
         }),
+        "nested_branches" => Pass::Try(|f| {
+            passes::structurize::run(f)?;
+            passes::quirks::nested_branches::check(f)
+        }),
         "second_exits" => Pass::Try(|f| {
             passes::structurize::run(f)?;
             passes::quirks::second_exits::run(f);
