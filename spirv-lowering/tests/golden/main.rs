@@ -120,9 +120,11 @@ fn passes(folder: &str) -> Option<Pass> {
             passes::quirks::overwritten_values::run(f);
             Ok(())
         }),
-        "nested_branches" => Pass::Try(|f| {
-            passes::structurize::run(f)?;
-            passes::quirks::nested_branches::check(f)
+        "nested_branches" => Pass::Module(|m, func| {
+            let func = &mut m.functions[func];
+            let done = passes::structurize::run(func);
+            done.and_then(|()| passes::quirks::nested_branches::check(func))
+                .map_err(|error| error.to_string())
         }),
         "second_exits" => Pass::Try(|f| {
             passes::structurize::run(f)?;
