@@ -278,6 +278,7 @@ impl Target {
                 CodeQuirk::FencesWait,
                 CodeQuirk::LongWords,
                 CodeQuirk::DividedTripCounts,
+                CodeQuirk::SkippedValues,
             ]),
             ..Self::full()
         }
