@@ -81,10 +81,9 @@ fn find(func: &Function, looking: &Looking) -> Option<Release> {
         cfg: &flow.cfg,
         dom: flow.dom(),
         post: &post,
+        forest: flow.loops(),
     };
-    waiting
-        .iter()
-        .find_map(|&id| found.release(flow.loops(), id))
+    waiting.iter().find_map(|&id| found.release(id))
 }
 
 struct Search<'a> {
@@ -92,12 +91,14 @@ struct Search<'a> {
     cfg: &'a Cfg,
     dom: &'a DomTree,
     post: &'a DomTree,
+    forest: &'a LoopForest,
 }
 
 impl Search<'_> {
     /// Returns the last write after a loop to the memory that it polls, or `None` if there is none
     /// before work-items converge or the paths part.
-    fn release(&self, forest: &LoopForest, id: LoopId) -> Option<Release> {
+    fn release(&self, id: LoopId) -> Option<Release> {
+        let forest = self.forest;
         let found = &forest.loops[id];
         let looked_at = self.looked_at(&found.blocks);
         let leads = |&&block: &&Block| {
@@ -112,7 +113,7 @@ impl Search<'_> {
             let of_loop = |&before: &Block| forest.contains(id, before);
             let outside = !forest.contains(id, exit);
             let (block, count) = (outside && self.cfg.preds(exit).iter().all(of_loop))
-                .then(|| self.last_write(exit, &looked_at))??;
+                .then(|| self.last_write(id, exit, &looked_at))??;
             Some(Release {
                 header: found.header,
                 block,
@@ -149,9 +150,18 @@ impl Search<'_> {
         places.filter(|place| !retried.contains(place)).collect()
     }
 
-    /// Returns the last write to one of the roots on the paths from a block, and how many
-    /// instructions precede it in its block.
-    fn last_write(&self, from: Block, roots: &FxHashSet<Root>) -> Option<(Block, usize)> {
+    /// Returns the last write to one of the roots on the paths from the exit of a loop, and how many
+    /// instructions precede it in its block. Another loop is on a path as a whole: what is in it
+    /// may have a barrier between two iterations.
+    fn last_write(
+        &self,
+        id: LoopId,
+        from: Block,
+        roots: &FxHashSet<Root>,
+    ) -> Option<(Block, usize)> {
+        if self.is_in_other_loop(id, from) {
+            return None;
+        }
         let mut last = None;
         let mut block = from;
         loop {
@@ -163,9 +173,15 @@ impl Search<'_> {
                     last = Some((block, number + 1));
                 }
             }
-            let Some(next) = self.post.idom(block) else {
+            let Some(mut next) = self.post.idom(block) else {
                 return last;
             };
+            while self.is_in_other_loop(id, next) {
+                let Some(after) = self.post.idom(next) else {
+                    return last;
+                };
+                next = after;
+            }
             let Some(between) = self.between(block, next, from) else {
                 return last;
             };
@@ -178,6 +194,13 @@ impl Search<'_> {
             }
             block = next;
         }
+    }
+
+    /// Returns true if a block is in a loop that the header of a loop is not in.
+    fn is_in_other_loop(&self, id: LoopId, block: Block) -> bool {
+        let header = self.forest.loops[id].header;
+        let innermost = self.forest.innermost(block);
+        innermost.is_some_and(|innermost| !self.forest.contains(innermost, header))
     }
 
     /// Returns the blocks on the paths from one to its post-dominator, or `None` if `top` does not
@@ -270,6 +293,23 @@ mod tests {
 
     const TAKEN: &str = "  v3 = const 1 : i32\n  v4 = const 0 : i32\n  jump block1\nblock1:\n  \
         v5 = atomic_cmp_xchg.device.relaxed v0, v4, v3 : i32\n  v6 = icmp.eq v5, v4 : bool\n  br v6, block2, block1\nblock2:\n";
+
+    /// A loop after the lock that has a barrier, and takes the lock again, stays out of the first loop.
+    #[test]
+    fn loops_with_barriers_are_not_taken_in() {
+        let text = changed(&format!(
+            "{TAKEN}  v7 = atomic_rmw.xchg.device.relaxed v0, v4 : i32\n  jump block3\nblock3:\n  jump block4\nblock4:\n  \
+             v8 = atomic_cmp_xchg.device.relaxed v0, v4, v3 : i32\n  v9 = icmp.eq v8, v4 : bool\n  br v9, block5, block4\n\
+             block5:\n  v10 = atomic_rmw.xchg.device.relaxed v0, v4 : i32\n  jump block6\nblock6:\n  \
+             barrier.work_group.work_group.acq_rel.l\n  v11 = load.align4 v2 : i32\n  v12 = icmp.eq v11, v4 : bool\n  \
+             br v12, block3, block7\nblock7:\n  return\n"
+        ));
+        let text = text.expect("two locks");
+        let edges = text.matches(", block1, ").count() + text.matches(", block4, ").count();
+        assert_eq!(edges, 2, "{text}");
+        let (_, after) = text.split_once("block5:").expect("the second release");
+        assert!(!after.contains("block1"), "{text}");
+    }
 
     #[test]
     fn locks_are_released_within_the_loop() {

@@ -122,9 +122,11 @@ fn exprs(program: &mut Program, visit: &mut dyn FnMut(&mut Expr)) {
                 expr(e, visit);
                 stmt(step, visit);
             }
-            Stmt::WriteImage(_, x, y, texel) | Stmt::Locked(x, y, texel) => {
+            Stmt::WriteImage(_, x, y, texel) => {
                 [x, y, texel].into_iter().for_each(|e| expr(e, visit));
             }
+            // The lock and its cell stay two.
+            Stmt::Locked(_, _, value) => expr(value, visit),
             Stmt::Vstore(value, at) | Stmt::AsyncCopy(value, at, ..) => {
                 expr(value, visit);
                 expr(at, visit);
