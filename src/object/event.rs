@@ -229,6 +229,7 @@ impl Event {
 }
 
 impl Object<Event> {
+    /// Returns who completes the event, or `None` for user events.
     pub(crate) fn owner(&self) -> Option<&Arc<dyn Owner>> {
         self.owner.as_ref()
     }
@@ -285,6 +286,7 @@ impl Object<Event> {
         self.state.lock().watched = true;
     }
 
+    /// Sets CL_PROFILING_COMMAND_SUBMIT, in nanoseconds, unless it is set.
     pub(crate) fn set_submit_time(&self, now: u64) {
         let mut state = self.state.lock();
         if state.submit == 0 {
@@ -292,10 +294,12 @@ impl Object<Event> {
         }
     }
 
+    /// Sets the end of a task of the host, in nanoseconds.
     pub(crate) fn set_host_end(&self, now: u64) {
         self.state.lock().host_end = now;
     }
 
+    /// Sets CL_PROFILING_COMMAND_COMPLETE, in nanoseconds.
     pub(crate) fn set_children_end(&self, now: u64) {
         self.state.lock().children_end = now;
     }

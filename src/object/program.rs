@@ -262,10 +262,12 @@ impl Program {
         }
     }
 
+    /// Counts a kernel object of the program.
     pub(super) fn attach_kernel(&self) {
         self.kernels.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Counts a kernel object less.
     pub(super) fn detach_kernel(&self) {
         self.kernels.fetch_sub(1, Ordering::AcqRel);
     }

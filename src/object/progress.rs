@@ -101,6 +101,7 @@ impl Progress {
         self.pending.load(Ordering::Acquire)
     }
 
+    /// Sets the number of pending commands.
     pub(crate) fn set_pending(&self, count: usize) {
         self.pending.store(count, Ordering::Release);
     }

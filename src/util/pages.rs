@@ -100,6 +100,7 @@ mod system {
         }
     }
 
+    /// Maps pages at an address, or anywhere at 0. Returns `None` if the system refuses.
     pub fn map(base: usize, size: usize, access: Protection) -> Option<NonNull<u8>> {
         let mut kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         if base != 0 {
@@ -113,16 +114,19 @@ mod system {
         NonNull::new(found.cast())
     }
 
+    /// Gives pages back.
     pub unsafe fn unmap(base: NonNull<u8>, size: usize) {
         // SAFETY: as the caller promises.
         unsafe { libc::munmap(base.as_ptr().cast(), size) };
     }
 
+    /// Changes the protection of pages. Returns false if the system refuses.
     pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Protection) -> bool {
         // SAFETY: as the caller promises.
         unsafe { libc::mprotect(base.as_ptr().cast(), size, flags(access)) == 0 }
     }
 
+    /// Asks for large pages, which the system may ignore.
     pub unsafe fn ask_for_large(base: NonNull<u8>, size: usize) {
         #[cfg(target_os = "linux")]
         // SAFETY: as the caller promises; the advice changes nothing but how memory is backed.
@@ -172,6 +176,7 @@ mod system {
         }
     }
 
+    /// Maps pages at an address, or anywhere at 0. Returns `None` if the system refuses.
     pub fn map(base: usize, size: usize, access: Protection) -> Option<NonNull<u8>> {
         let kind = match access {
             Protection::None => win32::MEM_RESERVE,
@@ -182,11 +187,13 @@ mod system {
         NonNull::new(found.cast())
     }
 
+    /// Gives pages back.
     pub unsafe fn unmap(base: NonNull<u8>, _size: usize) {
         // SAFETY: as the caller promises; a mapping is released whole, by its first byte.
         unsafe { win32::VirtualFree(base.as_ptr().cast(), 0, win32::MEM_RELEASE) };
     }
 
+    /// Changes the protection of pages. Returns false if the system refuses.
     pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Protection) -> bool {
         let mut before = 0;
         let base = base.as_ptr().cast();

@@ -103,10 +103,12 @@ pub(super) struct InstRun<'s, 'm, 'a> {
 }
 
 impl InstRun<'_, '_, '_> {
+    /// Returns function, block and instruction for messages.
     pub(super) fn place(&self) -> String {
         self.item.location()
     }
 
+    /// Returns what makes an error of a fault in memory at this instruction.
     pub(super) fn fault(&self, space: Option<Space>) -> impl FnOnce(Fault) -> Error {
         let place = self.place();
         move |fault| Error::Access {
@@ -123,6 +125,7 @@ impl InstRun<'_, '_, '_> {
             .map_or(Type::I32, |v| v.ty)
     }
 
+    /// Returns an operand.
     pub(super) fn arg(&self, index: usize) -> Scalar {
         self.args.get(index).copied().unwrap_or_default()
     }
@@ -321,6 +324,7 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
+    /// Executes the instruction. Returns its results.
     pub(super) fn run(&mut self) -> Result<SmallVec<[Scalar; 2]>, Error> {
         let one = |value: Scalar| -> SmallVec<[Scalar; 2]> { SmallVec::from_slice(&[value]) };
         let none = SmallVec::new();

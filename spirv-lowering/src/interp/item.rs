@@ -54,6 +54,7 @@ impl<'a> Frame<'a> {
             arrays: None,
         })
     }
+    /// Returns a value that the work-item has computed.
     pub fn value(&self, value: Value) -> Scalar {
         self.values.get(value.index()).copied().unwrap_or_default()
     }
@@ -62,6 +63,7 @@ impl<'a> Frame<'a> {
             *slot = to;
         }
     }
+    /// Returns the instruction that is next, or `None` at the end of a block.
     pub(super) fn inst(&self) -> Option<&'a InstData> {
         let inst = self.func.blocks[self.block].insts.get(self.pc)?;
         Some(&self.func.insts[*inst])
@@ -205,6 +207,7 @@ impl<'a> Item<'a> {
             .map_or(String::new(), |frame| frame.place())
     }
 
+    /// Enters a function.
     pub(super) fn call(
         &mut self,
         machine: &mut Machine<'a>,
@@ -234,6 +237,7 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
+    /// Executes the terminator of the block.
     pub(super) fn end_block(&mut self, machine: &mut Machine<'a>) -> Result<(), Error> {
         if machine.watch.is_some() {
             self.watch_end(machine);

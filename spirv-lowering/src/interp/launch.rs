@@ -223,6 +223,7 @@ impl<'a> Machine<'a> {
         })
     }
 
+    /// Sets the arguments of a kernel.
     pub fn bind_kernel(&mut self, kernel: &EntryPoint, args: &[Arg]) -> Result<(), Error> {
         self.bound = args::bind(self.func, kernel, args)?;
         let picture = |arg: &Arg| match arg {
@@ -233,6 +234,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
+    /// Sets the parameters of a function to values.
     pub fn bind_values(&mut self, args: &[Scalar]) {
         self.bound = args.iter().map(|&v| Bound::Value(v)).collect();
     }
@@ -247,6 +249,7 @@ impl<'a> Machine<'a> {
         offset.ok_or_else(|| Error::invalid(format!("no variable {id}")))
     }
 
+    /// Returns the next number of a fixed sequence, for bits that are undefined.
     pub fn noise(&mut self) -> u64 {
         self.noise = self
             .noise
@@ -255,6 +258,7 @@ impl<'a> Machine<'a> {
         self.noise ^ self.noise >> 29
     }
 
+    /// Ends the launch. Returns what it found.
     pub fn finish(self) -> Outcome {
         Outcome {
             steps: self.steps,

@@ -30,6 +30,7 @@ pub struct Callees {
 }
 
 impl Callees {
+    /// Returns how a function is called.
     pub fn get(&self, id: FuncId) -> Result<&Callee> {
         let at = self.at.get(&id);
         let found = at.and_then(|&at| self.list.get(at));

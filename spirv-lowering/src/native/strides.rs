@@ -67,6 +67,7 @@ impl Found {
         }
     }
 
+    /// Returns the class of a value with this stride.
     pub fn class(self) -> Class {
         match self {
             Self::Unknown | Self::Uniform => Class::Uniform,
@@ -75,6 +76,7 @@ impl Found {
         }
     }
 
+    /// Returns how far the lanes of a value with this stride lie apart.
     pub fn reach(self) -> Reach {
         match self {
             Self::Unknown | Self::Uniform => Reach::Same,
@@ -94,6 +96,7 @@ const WIDEST: i64 = 1 << 62;
 /// Bits in which addresses of one object do not wrap around.
 const OBJECT_BITS: u32 = 32;
 
+/// Returns the stride of the result of an operation, by those of its operands.
 pub fn affine(
     func: &Function,
     op: Op,

@@ -119,6 +119,7 @@ pub(super) fn with_body(module: &Module, id: FuncId, caller: Option<&Function>) 
         })
 }
 
+/// Returns the functions that a function calls, one for each call.
 pub(super) fn callees(module: &Module, id: FuncId) -> Result<Vec<FuncId>> {
     let func = &module.functions[id];
     let mut list = Vec::new();

@@ -126,6 +126,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
+    /// Reads an arithmetic instruction. Returns false for others.
     pub(super) fn arith_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if let Some((kir, class, count)) = same_type(op) {
             let (ty, id) = self.result(inst)?;
@@ -560,6 +561,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
+    /// Returns the rounding mode that an id is decorated with.
     pub(super) fn rounding(&self, id: u32) -> Result<Option<Rounding>> {
         Ok(
             match self.p.decorations.word(id, Decoration::FPRoundingMode) {
@@ -661,6 +663,7 @@ impl Body<'_, '_> {
         self.resize(x, to, false)
     }
 
+    /// Emits a saturated conversion of a signed to an unsigned integer.
     pub fn sat_signed_to_unsigned(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         let zero = self.constant(from, 0);
@@ -668,6 +671,7 @@ impl Body<'_, '_> {
         self.clamp_unsigned(x, to)
     }
 
+    /// Emits a saturated conversion of an unsigned to a signed integer.
     pub fn sat_unsigned_to_signed(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         if to.bits() > from.bits() {

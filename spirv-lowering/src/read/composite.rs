@@ -13,6 +13,7 @@ use crate::ir::types::Type;
 use spirv::Op as S;
 
 impl Body<'_, '_> {
+    /// Reads an instruction on vectors and aggregates. Returns false for others.
     pub(super) fn composite_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::Undef => {

@@ -211,6 +211,7 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Reads an instruction that accesses memory. Returns false for others.
     pub(super) fn memory_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::Load => {

@@ -38,6 +38,7 @@ pub(super) fn mangle(ty: Type, unsigned: bool) -> Result<&'static str> {
 }
 
 impl Body<'_, '_> {
+    /// Reads an instruction of the set OpenCL.std.
     pub(super) fn opencl_std(&mut self, inst: &Instruction) -> Result<()> {
         let number = inst.word(3)?;
         let Some(op) = E::from_u32(number) else {

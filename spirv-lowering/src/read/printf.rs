@@ -16,6 +16,7 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
+    /// Reads a call of printf.
     pub(super) fn printf(&mut self, inst: &Instruction) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (format, _) = self.pointer(inst.word(4)?)?;

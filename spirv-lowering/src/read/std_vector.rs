@@ -86,6 +86,7 @@ impl Body<'_, '_> {
         self.select(pole, none, sign)
     }
 
+    /// Reads a geometric function.
     pub(super) fn geometric(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         self.fp = self.fp_of(id);
@@ -157,6 +158,7 @@ impl Body<'_, '_> {
         self.element(pointer, offset, bytes)
     }
 
+    /// Reads a vloadn, of halfs as well.
     pub(super) fn vload(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;
@@ -197,6 +199,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
+    /// Reads a vstoren, of halfs as well.
     pub(super) fn vstore(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (values, scalar) = self.uniform(inst.word(4)?)?;
         let half = op != E::vstoren;
@@ -237,6 +240,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
+    /// Reads shuffle and shuffle2.
     pub(super) fn shuffle(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;

@@ -127,6 +127,7 @@ impl Body<'_, '_> {
         self.const_bits(id).map_or(Order::SeqCst, order_of)
     }
 
+    /// Reads an atomic or group instruction, or a barrier. Returns false for others.
     pub(super) fn sync_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::AtomicLoad => {
@@ -305,6 +306,7 @@ impl Body<'_, '_> {
         self.set(id, ty, one(old))
     }
 
+    /// Returns the scope of a group operation, or an error if it is neither work-group nor sub-group.
     pub(super) fn group_scope(&mut self, id: u32) -> Result<Scope> {
         match self.scope(id)? {
             scope @ (Scope::WorkGroup | Scope::SubGroup) => Ok(scope),
@@ -585,10 +587,12 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
+    /// Emits the size of full sub-groups.
     pub(super) fn max_subgroup_size(&mut self) -> Value {
         self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32)
     }
 
+    /// Emits the number of the work-item in its sub-group.
     pub(super) fn lane_id(&mut self) -> Value {
         let key = (spirv::BuiltIn::SubgroupLocalInvocationId as u32) << 2;
         self.cached_builtin(key, Op::Builtin(Builtin::SubGroupLocalId), Type::I32)

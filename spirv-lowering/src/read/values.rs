@@ -19,6 +19,7 @@ fn variable_size(size: u64) -> Result<u32> {
 }
 
 impl Body<'_, '_> {
+    /// Gives an id its meaning. Returns an error if it has one.
     pub(super) fn define(&mut self, id: u32, meaning: IdMeaning) -> Result<()> {
         let p = self.p;
         match (p.defs.get(id as usize), self.index.get_mut(id as usize)) {
@@ -33,6 +34,7 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Returns the meaning of an id, if it has one.
     pub fn meaning(&self, id: u32) -> Option<&IdMeaning> {
         let index = *self.index.get(id as usize)?;
         self.meanings.get((index as usize).checked_sub(1)?)
@@ -86,6 +88,7 @@ impl Body<'_, '_> {
         )
     }
 
+    /// Returns the block of a label.
     pub fn label(&self, id: u32) -> Result<Block> {
         match self.meaning(id) {
             Some(IdMeaning::Label(block)) => Ok(*block),

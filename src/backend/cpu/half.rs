@@ -13,18 +13,21 @@ for_kernels! {
 }
 
 for_kernels! {
+    /// Rounds to nearest, ties to even.
     pub fn half_of_float(x: f32) -> HalfRegister {
         half_of_double(f64::from(x))
     }
 }
 
 for_kernels! {
+    /// Widens, which is exact.
     pub fn float_of_half(x: HalfRegister) -> f32 {
         double_of_half(x) as f32
     }
 }
 
 for_kernels! {
+    /// Widens, which is exact.
     pub fn double_of_half(x: HalfRegister) -> f64 {
         let bits = x.to_bits() & 0xffff;
         let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };

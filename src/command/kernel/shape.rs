@@ -48,6 +48,7 @@ impl Limits {
     }
 }
 
+/// Returns the limits on sizes of a launch.
 pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     let caps = device.caps();
     let costly = kernel.code.costly();

@@ -163,6 +163,7 @@ impl Object<Queue> {
         Ok(slots)
     }
 
+    /// Encodes a copy between images.
     pub(super) fn copy_images(
         &self,
         state: &mut QueueState,
@@ -208,6 +209,7 @@ impl Object<Queue> {
         Ok(self.on_device(state, slots))
     }
 
+    /// Encodes a fill of an image.
     pub(super) fn fill_image(
         &self,
         state: &mut QueueState,

@@ -49,6 +49,7 @@ impl Recorder for InQueue<'_> {
 }
 
 impl Object<Queue> {
+    /// Encodes a launch of a kernel.
     pub(super) fn encode_launch(
         &self,
         state: &mut QueueState,

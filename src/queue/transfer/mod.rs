@@ -254,6 +254,7 @@ impl Object<Queue> {
         Some((other_memory(&whole, side)?.clone(), region))
     }
 
+    /// Encodes a copy between buffers.
     pub(super) fn encode_copy(
         &self,
         state: &mut QueueState,

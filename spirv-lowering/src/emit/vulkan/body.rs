@@ -40,6 +40,7 @@ pub struct Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
+    /// Begins a function whose kernel has this interface.
     pub fn new(func: &'a Function, interface: &'a KernelInterface, target: &'a Target) -> Self {
         Self {
             func,
@@ -63,6 +64,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Emits the module. Returns its words.
     pub fn run(mut self) -> Result<Vec<u32>> {
         let entry = self
             .func
@@ -375,6 +377,7 @@ impl<'a> Emitter<'a> {
         id
     }
 
+    /// Emits an instruction whose result has this id.
     pub(super) fn op_to(&mut self, op: S, ty: Id, id: Id, operands: &[u32]) {
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();
         words.push(ty);
@@ -396,6 +399,7 @@ impl<'a> Emitter<'a> {
         id
     }
 
+    /// Returns the error about an instruction that the target does not have.
     pub(super) fn unsupported(&self, inst: Inst) -> LowerError {
         LowerError::internal(format!(
             "{inst}: {:?} cannot be emitted",
@@ -760,6 +764,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// Returns the value of a built-in variable of sub-groups.
     pub(super) fn subgroup_input(&mut self, which: BuiltIn) -> Id {
         self.w.cap(Capability::GroupNonUniform);
         self.input(which, 1, 0)

@@ -31,6 +31,7 @@ fn arith(op: GroupArith) -> S {
 }
 
 impl Emitter<'_> {
+    /// Emits a dot product of four bytes.
     pub(super) fn dot4(&mut self, inst: Inst) -> Result<()> {
         let data = &self.func.insts[inst];
         let spelling = match data.op {
@@ -51,6 +52,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Emits a read of the clock at a scope.
     pub(super) fn clock(&mut self, inst: Inst, scope: Scope) -> Result<()> {
         let scope = match scope {
             Scope::SubGroup if self.target.clock_subgroup => VkScope::Subgroup,
@@ -67,6 +69,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Emits an operation of a sub-group; others are lowered before.
     pub(super) fn group(&mut self, inst: Inst, op: GroupOp, scope: Scope) -> Result<()> {
         if scope != Scope::SubGroup {
             return Err(LowerError::unsupported(format!(

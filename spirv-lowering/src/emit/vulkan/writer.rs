@@ -50,6 +50,7 @@ pub struct Writer {
 }
 
 impl Writer {
+    /// Begins a module for the target.
     pub fn new(target: &Target) -> Self {
         let mut writer = Self {
             next: 1,
@@ -80,11 +81,13 @@ impl Writer {
         writer
     }
 
+    /// Returns a new id.
     pub fn id(&mut self) -> Id {
         self.next += 1;
         self.next - 1
     }
 
+    /// Declares a capability.
     pub fn cap(&mut self, cap: Capability) {
         self.caps.insert(cap as u32);
     }
@@ -101,10 +104,12 @@ impl Writer {
         self.caps.contains(&(cap as u32))
     }
 
+    /// Declares an extension.
     pub fn extension(&mut self, name: &'static str) {
         self.extensions.insert(name);
     }
 
+    /// Returns the id of the imported set GLSL.std.450.
     pub fn glsl(&mut self) -> Id {
         match self.glsl {
             Some(id) => id,
@@ -120,6 +125,7 @@ impl Writer {
         self.floats[0] = true;
     }
 
+    /// Decorates an id.
     pub fn decorate(&mut self, id: Id, decoration: Decoration, operands: &[u32]) {
         let mut words = vec![id, decoration as u32];
         words.extend_from_slice(operands);
@@ -206,6 +212,7 @@ impl Writer {
         }
     }
 
+    /// Returns the type of a vector, or the scalar type of one lane.
     pub fn vec(&mut self, ty: Type, lanes: u32) -> Id {
         let scalar = self.ty(ty);
         if lanes == 1 {
@@ -215,10 +222,12 @@ impl Writer {
         }
     }
 
+    /// Returns the type of a structure of two members of a type.
     pub fn pair_struct(&mut self, ty: Id) -> Id {
         self.unique_type(Op::TypeStruct, &[ty, ty])
     }
 
+    /// Returns the type of a pointer.
     pub fn pointer(&mut self, class: StorageClass, ty: Id) -> Id {
         self.unique_type(Op::TypePointer, &[class as u32, ty])
     }
@@ -241,10 +250,12 @@ impl Writer {
         }
     }
 
+    /// Returns a constant of 32 bits.
     pub fn u32(&mut self, value: u32) -> Id {
         self.constant(Type::I32, value.into())
     }
 
+    /// Returns an undefined value of a type.
     pub fn undef(&mut self, ty: Type) -> Id {
         let id = self.ty(ty);
         self.unique_const(Op::Undef, id, &[])
@@ -299,6 +310,7 @@ impl Writer {
         parts
     }
 
+    /// Adds a variable of module scope. Returns its id.
     pub fn global_var(&mut self, class: StorageClass, pointer: Id) -> Id {
         let id = self.id();
         push(

@@ -68,6 +68,7 @@ impl Emitter<'_> {
             .once(|llvm| llvm.offset(base, &Operand::i64(bytes)))
     }
 
+    /// Emits the value of an implicit argument.
     pub(super) fn implicit(
         &mut self,
         which: Implicit,
@@ -93,6 +94,7 @@ impl Emitter<'_> {
         Operand::named(ty, ITEM[dim])
     }
 
+    /// Emits the value of a built-in variable.
     pub(super) fn hw(&mut self, var: HwVar, result: Value, cx: &Context) -> Result<()> {
         let packing = self.shape.packing;
         let dim = match var {

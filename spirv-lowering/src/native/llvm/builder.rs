@@ -177,10 +177,12 @@ impl<'a> Builder<'a> {
 
     // --- blocks
 
+    /// Begins a block.
     pub fn begin(&mut self, label: Label) {
         let _ = writeln!(self.text, "{label}:");
     }
 
+    /// Ends the block with a jump.
     pub fn jump(&mut self, to: Label) {
         self.line(true, format_args!("br label %{to}"));
     }
@@ -190,6 +192,7 @@ impl<'a> Builder<'a> {
         self.line(true, format_args!("br label %{to}, !llvm.loop !{}", hint.0));
     }
 
+    /// Ends the block with a branch.
     pub fn branch(&mut self, cond: &Operand, yes: Label, no: Label) {
         let fits = cond.ty() == LlvmType::BIT;
         self.line(
@@ -230,6 +233,7 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Emits a phi node.
     pub fn phi(&mut self, ty: LlvmType, incoming: &[(&Operand, Label)]) -> Operand {
         let fits = incoming.iter().all(|(value, _)| value.ty() == ty);
         let mut line = format!("phi {ty}");
@@ -256,6 +260,7 @@ impl<'a> Builder<'a> {
 
     binaries!(add: Add, sub: Sub, mul: Mul, and: And, or: Or, xor: Xor);
 
+    /// Emits an operation on two operands, without flags.
     pub fn binary(&mut self, op: Binary, a: &Operand, b: &Operand) -> Operand {
         self.binary_with(op, FpFlags::default(), a, b)
     }
@@ -312,6 +317,7 @@ impl<'a> Builder<'a> {
         self.def(ty, fits, format_args!("{word}{flags} {ty} {a}, {b}"))
     }
 
+    /// Emits a negation of floats.
     pub fn fneg(&mut self, fp: FpFlags, a: &Operand) -> Operand {
         let ty = a.ty();
         self.def(
@@ -321,6 +327,7 @@ impl<'a> Builder<'a> {
         )
     }
 
+    /// Emits a comparison of integers.
     pub fn icmp(&mut self, cond: IntCond, a: &Operand, b: &Operand) -> Operand {
         let ty = a.ty();
         let fits = !ty.is_float() && ty == b.ty();
@@ -332,6 +339,7 @@ impl<'a> Builder<'a> {
         )
     }
 
+    /// Emits a comparison of floats.
     pub fn fcmp(&mut self, cond: FloatCond, fp: FpFlags, a: &Operand, b: &Operand) -> Operand {
         let ty = a.ty();
         let fits = ty.is_float() && ty == b.ty();
@@ -344,6 +352,7 @@ impl<'a> Builder<'a> {
         )
     }
 
+    /// Emits a conversion.
     pub fn cast(&mut self, op: Cast, value: &Operand, to: LlvmType) -> Operand {
         let fits = op.converts(value.ty(), to);
         self.def(
@@ -361,10 +370,12 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Emits a freeze: poison becomes some value.
     pub fn freeze(&mut self, value: &Operand) -> Operand {
         self.def(value.ty(), true, format_args!("freeze {}", value.typed()))
     }
 
+    /// Emits a selection, of whole values or lane by lane.
     pub fn select(&mut self, cond: &Operand, yes: &Operand, no: &Operand) -> Operand {
         let ty = yes.ty();
         let bits = cond.ty();
@@ -375,6 +386,7 @@ impl<'a> Builder<'a> {
 
     // --- vectors
 
+    /// Emits the extraction of a lane.
     pub fn extract(&mut self, vector: &Operand, lane: &Operand) -> Operand {
         let ty = vector.ty();
         let (vector, lane) = (vector.typed(), lane.typed());
@@ -385,6 +397,7 @@ impl<'a> Builder<'a> {
         )
     }
 
+    /// Emits the insertion of a lane.
     pub fn insert(&mut self, vector: &Operand, value: &Operand, lane: &Operand) -> Operand {
         let ty = vector.ty();
         let fits = ty.is_vector() && value.ty() == ty.element();

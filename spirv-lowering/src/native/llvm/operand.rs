@@ -55,12 +55,15 @@ impl LlvmType {
     pub fn lanes(self) -> u32 {
         self.lanes
     }
+    /// Returns true for vectors.
     pub fn is_vector(self) -> bool {
         self.lanes > 0
     }
+    /// Returns true for integers and their vectors.
     pub fn is_int(self) -> bool {
         matches!(self.element, Element::Int(_))
     }
+    /// Returns true for floats and their vectors.
     pub fn is_float(self) -> bool {
         matches!(
             self.element,
@@ -161,6 +164,7 @@ pub struct Operand {
 }
 
 impl Operand {
+    /// Returns the type.
     pub fn ty(&self) -> LlvmType {
         self.ty
     }
@@ -189,10 +193,12 @@ impl Operand {
         Self { ty, name }
     }
 
+    /// Returns a constant of 32 bits.
     pub fn i32(number: u32) -> Self {
         Self::constant(LlvmType::I32, number.into())
     }
 
+    /// Returns a constant of 64 bits.
     pub fn i64(number: u64) -> Self {
         Self::constant(LlvmType::I64, number)
     }
@@ -202,11 +208,13 @@ impl Operand {
         Self::constant(LlvmType::BIT, value.into())
     }
 
+    /// Returns the poison value of a type.
     pub fn poison(ty: LlvmType) -> Self {
         let name = Name::Poison;
         Self { ty, name }
     }
 
+    /// Returns the undefined value of a type.
     pub fn undef(ty: LlvmType) -> Self {
         let name = Name::Undef;
         Self { ty, name }

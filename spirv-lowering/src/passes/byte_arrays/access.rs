@@ -9,6 +9,7 @@ use crate::ir::types::Type;
 use smallvec::SmallVec;
 
 impl Lower<'_> {
+    /// Replaces an access to a class of arrays.
     pub(super) fn access(&mut self, data: &InstData, class: usize) -> Result<()> {
         let at = data.args[0];
         if self.classes[class].lanes > 1 {
@@ -401,6 +402,7 @@ pub(super) fn accessed(func: &Function, data: &InstData) -> Result<(Type, u32)> 
     Ok((ty, lanes))
 }
 
+/// Returns the alignment of an access, in bytes, which is that of its type if it has none.
 pub(super) fn align_of(align: u32, ty: Type) -> u32 {
     if align == 0 {
         ty.size()

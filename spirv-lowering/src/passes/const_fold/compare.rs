@@ -8,6 +8,7 @@ use crate::ir::op::{FloatCond, IntCond, Op};
 use crate::ir::types::Type;
 
 impl Folder<'_> {
+    /// Simplifies a comparison of integers.
     pub(super) fn icmp(&mut self, cond: IntCond, a: Value, b: Value) -> FoldResult {
         let ty = self.func.ty(a);
         let two = |cond, x, y| FoldResult::Rewrite(Op::ICmp(cond), Values::from_slice(&[x, y]));
@@ -130,6 +131,7 @@ impl Folder<'_> {
         }
     }
 
+    /// Simplifies a comparison of floats.
     pub(super) fn fcmp(&mut self, cond: FloatCond, a: Value, b: Value) -> FoldResult {
         if self.c(a).is_some() && self.c(b).is_none() {
             let args = Values::from_slice(&[b, a]);
@@ -138,6 +140,7 @@ impl Folder<'_> {
         FoldResult::Keep
     }
 
+    /// Simplifies a selection.
     pub(super) fn select(&mut self, ty: Type, c: Value, a: Value, b: Value) -> FoldResult {
         let args = |list: &[Value]| Values::from_slice(list);
         if let Some(bits) = self.c(c) {
@@ -233,6 +236,7 @@ fn unsigned(cond: IntCond) -> IntCond {
     }
 }
 
+/// Returns the condition that holds where another does not.
 pub(super) fn invert_float(cond: FloatCond) -> FloatCond {
     use FloatCond::*;
     match cond {

@@ -15,6 +15,7 @@ struct ShiftedBits {
 }
 
 impl Folder<'_> {
+    /// Simplifies an operation on two integers.
     pub(super) fn int2(&mut self, op: Op, ty: Type, a: Value, b: Value) -> FoldResult {
         let bits = u64::from(ty.bits());
         let mask = ty.mask();

@@ -77,6 +77,7 @@ fn around(r: &mut Rewriter, pointer: Value, align: u32) -> (Value, Shift) {
 }
 
 impl Lower<'_> {
+    /// Replaces a load of small integers by loads of words.
     pub(super) fn load(&self, r: &mut Rewriter, data: &InstData) -> Result<InstEdit> {
         let (Op::Load { align, volatile }, &[pointer], Some(&first)) =
             (data.op, data.args.as_slice(), data.results.first())
@@ -117,6 +118,7 @@ impl Lower<'_> {
         Ok(InstEdit::Remove)
     }
 
+    /// Replaces a store of small integers by accesses to words.
     pub(super) fn store(&self, r: &mut Rewriter, data: &InstData) -> Result<InstEdit> {
         let (Op::Store { align, volatile }, Some((&pointer, values))) =
             (data.op, data.args.split_first())

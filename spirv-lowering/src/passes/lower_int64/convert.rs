@@ -15,6 +15,7 @@ fn power_of_two(ty: Type, exponent: i64) -> u64 {
     }
 }
 
+/// Converts a 64-bit integer to a float, rounded to nearest.
 pub fn to_float(r: &mut Rewriter, v: Pair, to: Type, signed: bool) -> Value {
     if !signed {
         return unsigned_to_float(r, v, to);
@@ -65,6 +66,7 @@ fn unsigned_to_float(r: &mut Rewriter, v: Pair, to: Type) -> Value {
     r.same(Op::FMul, [float, power])
 }
 
+/// Converts a float to a 64-bit integer, rounded towards zero.
 pub fn of_float(r: &mut Rewriter, x: Value, signed: bool) -> Pair {
     let to_word = |signed| {
         let (rounding, sat) = (Rounding::Rtz, false);

@@ -13,6 +13,7 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// Emits a constant.
     pub fn konst(r: &mut Rewriter, bits: u64) -> Self {
         Self {
             low: r.konst(Type::I32, bits),
@@ -21,6 +22,7 @@ impl Pair {
     }
 }
 
+/// Emits a sum.
 pub fn add(r: &mut Rewriter, a: Pair, b: Pair) -> Pair {
     let low = r.same(Op::IAdd, [a.low, b.low]);
     let carry = r.icmp(IntCond::Ult, low, b.low);
@@ -32,6 +34,7 @@ pub fn add(r: &mut Rewriter, a: Pair, b: Pair) -> Pair {
     }
 }
 
+/// Emits a difference.
 pub fn sub(r: &mut Rewriter, a: Pair, b: Pair) -> Pair {
     let low = r.same(Op::ISub, [a.low, b.low]);
     let borrow = r.icmp(IntCond::Ult, a.low, b.low);
@@ -43,11 +46,13 @@ pub fn sub(r: &mut Rewriter, a: Pair, b: Pair) -> Pair {
     }
 }
 
+/// Emits a negation.
 pub fn neg(r: &mut Rewriter, a: Pair) -> Pair {
     let zero = Pair::konst(r, 0);
     sub(r, zero, a)
 }
 
+/// Emits the lower 64 bits of a product.
 pub fn mul(r: &mut Rewriter, a: Pair, b: Pair) -> Pair {
     let low = r.same(Op::IMul, [a.low, b.low]);
     let high = r.same(Op::UMulHi, [a.low, b.low]);
@@ -60,6 +65,7 @@ pub fn mul(r: &mut Rewriter, a: Pair, b: Pair) -> Pair {
     }
 }
 
+/// Emits a selection.
 pub fn select(r: &mut Rewriter, cond: Value, yes: Pair, no: Pair) -> Pair {
     Pair {
         low: r.select(cond, yes.low, no.low),
@@ -76,6 +82,7 @@ pub fn shift(r: &mut Rewriter, op: Op, a: Pair, by: Value) -> Pair {
     }
 }
 
+/// Emits a shift by less than 64 bits.
 pub fn shift_by_constant(r: &mut Rewriter, op: Op, a: Pair, by: u32) -> Pair {
     let Pair { low, high } = a;
     let within = u64::from(by % 32);
@@ -142,6 +149,7 @@ fn shift_by_value(r: &mut Rewriter, op: Op, a: Pair, by: Value) -> Pair {
     }
 }
 
+/// Emits a comparison.
 pub fn compare(r: &mut Rewriter, cond: IntCond, a: Pair, b: Pair) -> Value {
     use IntCond::{Eq, Ne, Sge, Sgt, Sle, Slt, Uge, Ugt, Ule, Ult};
     // The high halves decide unless they are equal.

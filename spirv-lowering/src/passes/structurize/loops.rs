@@ -36,6 +36,7 @@ pub(super) struct Loops {
 }
 
 impl Loops {
+    /// Finds the loops of a reducible function.
     pub(super) fn find(edit: &Edit) -> Self {
         let flow = ControlFlow::new(edit.func);
         let forest = flow.loops();
@@ -69,6 +70,7 @@ impl Loops {
         this
     }
 
+    /// Puts a block into a loop, or in none.
     pub(super) fn assign(&mut self, block: Block, to: Option<usize>) {
         self.of[block] = to;
         if let Some(l) = to {
@@ -76,6 +78,7 @@ impl Loops {
         }
     }
 
+    /// Returns true if a block is in a loop or in one within it.
     pub(super) fn contains(&self, l: usize, block: Block) -> bool {
         let mut at = self.of[block];
         while let Some(i) = at {
@@ -108,6 +111,7 @@ impl Loops {
         out
     }
 
+    /// Gives every loop a preheader, one latch and one merge block.
     pub(super) fn canonicalize(&mut self, edit: &mut Edit, exit: Option<Block>) -> Result<()> {
         self.preheaders(edit);
         for l in (0..self.all.len()).rev() {

@@ -64,6 +64,7 @@ pub(super) struct Regions<'a, 'f> {
 }
 
 impl<'a, 'f> Regions<'a, 'f> {
+    /// Begins with a function whose loops are canonical.
     pub(super) fn new(edit: &'a mut Edit<'f>, loops: &'a Loops, exit: Option<Block>) -> Self {
         let cfg = Cfg::new(edit.func);
         let dom = DomTree::new(&cfg);
@@ -110,6 +111,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         }
     }
 
+    /// Structures all regions. Returns the merges of their headers.
     pub(super) fn run(mut self) -> Result<SecondaryMap<Block, Option<Merge>>> {
         for l in &self.loops.all {
             self.merges[l.header] = Some(Merge::Loop {

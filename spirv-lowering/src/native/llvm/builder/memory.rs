@@ -116,11 +116,13 @@ impl Builder<'_> {
         self.store(value, &at, ty.bytes());
     }
 
+    /// Emits a load with an alignment in bytes.
     pub fn load(&mut self, ty: LlvmType, at: &Operand, align: u32) -> Operand {
         let fits = at.ty() == LlvmType::PTR;
         self.def(ty, fits, format_args!("load {ty}, ptr {at}, align {align}"))
     }
 
+    /// Emits a volatile load with an alignment in bytes.
     pub fn load_volatile(&mut self, ty: LlvmType, at: &Operand, align: u32) -> Operand {
         let fits = at.ty() == LlvmType::PTR;
         self.def(
@@ -140,6 +142,7 @@ impl Builder<'_> {
         )
     }
 
+    /// Emits a store with an alignment in bytes.
     pub fn store(&mut self, value: &Operand, at: &Operand, align: u32) {
         let fits = at.ty() == LlvmType::PTR;
         self.line(
@@ -148,6 +151,7 @@ impl Builder<'_> {
         );
     }
 
+    /// Emits a volatile store with an alignment in bytes.
     pub fn store_volatile(&mut self, value: &Operand, at: &Operand, align: u32) {
         let fits = at.ty() == LlvmType::PTR;
         let value = value.typed();
@@ -178,6 +182,7 @@ impl Builder<'_> {
         self.element(LlvmType::int(8), base, bytes)
     }
 
+    /// Emits an atomic load.
     pub fn atomic_load(&mut self, ty: LlvmType, at: &Operand, order: Order, align: u32) -> Operand {
         let fits = at.ty() == LlvmType::PTR && !ty.is_vector();
         self.def(
@@ -187,6 +192,7 @@ impl Builder<'_> {
         )
     }
 
+    /// Emits an atomic store.
     pub fn atomic_store(&mut self, value: &Operand, at: &Operand, order: Order, align: u32) {
         let fits = at.ty() == LlvmType::PTR && !value.ty().is_vector();
         let value = value.typed();
@@ -196,6 +202,7 @@ impl Builder<'_> {
         );
     }
 
+    /// Emits an atomic operation. Returns the value before it.
     pub fn atomic_rmw(
         &mut self,
         op: Rmw,
