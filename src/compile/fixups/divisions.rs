@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
-/// Returns true if a source may divide integers: it has an operator of division outside of comments and strings, or includes
-/// files.
+/// Returns true if a source may divide integers by what is not a literal: it has an operator of division outside of comments
+/// and strings, or includes files.
 pub fn likely(source: &str) -> bool {
     let bytes = source.as_bytes();
     let mut at = 0;
@@ -20,12 +20,47 @@ pub fn likely(source: &str) -> bool {
         at = match &bytes[at..] {
             [b'/', b'/', ..] => skip(at, "\n"),
             [b'/', b'*', ..] => skip(at + 2, "*/"),
+            [b'/' | b'%', rest @ ..] if is_by_literal(rest) => at + 1,
+            [b'/', ..] if ends_with_float(&bytes[..at]) => at + 1,
             [b'/' | b'%', ..] => return true,
             [b'"', rest @ ..] => at + 1 + length_of_string(rest),
             _ => at + 1,
         };
     }
     source.contains("include") || source.contains("import")
+}
+
+/// Returns true if a text begins with a number other than 0, which is the divisor: after `/=` only if nothing follows it.
+fn is_by_literal(text: &[u8]) -> bool {
+    let assigns = text.first() == Some(&b'=');
+    let text = text[usize::from(assigns)..].trim_ascii_start();
+    let length = text.iter().take_while(|&&byte| is_of_literal(byte)).count();
+    let (literal, rest) = text.split_at(length);
+    let is_number = literal.first().is_some_and(u8::is_ascii_digit);
+    // The digits of hexadecimal numbers among them; `0u` and the like have none.
+    let digits = literal.strip_prefix(b"0x").unwrap_or(literal);
+    let is_zero = !digits.iter().any(|byte| (b'1'..=b'9').contains(byte));
+    let ends = matches!(rest.trim_ascii_start().first(), Some(b';' | b')' | b','));
+    is_number && !is_zero && (!assigns || ends)
+}
+
+/// Returns true if a text ends with a literal of a floating-point type.
+fn ends_with_float(text: &[u8]) -> bool {
+    let text = text.trim_ascii_end();
+    let length = text
+        .iter()
+        .rev()
+        .take_while(|&&byte| is_of_literal(byte))
+        .count();
+    let literal = &text[text.len() - length..];
+    literal
+        .first()
+        .is_some_and(|&byte| byte == b'.' || byte.is_ascii_digit())
+        && literal.contains(&b'.')
+}
+
+fn is_of_literal(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_'
 }
 
 /// Returns the number of bytes to the end of a string literal, or of its line.
@@ -170,7 +205,20 @@ mod tests {
 
     #[test]
     fn operators_of_division() {
-        for source in ["a / b", "a /= b", "x % y", "\"\\\"\" % y", "#include <a.h>"] {
+        for source in [
+            "a / b",
+            "a /= b",
+            "x % y",
+            "\"\\\"\" % y",
+            "#include <a.h>",
+            "x / 0",
+            "x % 0u",
+            "x / 0x0",
+            "x /= 2 - 2;",
+            "x %= 3 + n;",
+            "1 / x",
+            "a[1] / x",
+        ] {
             assert!(likely(source), "{source}");
         }
         for source in [
